@@ -82,7 +82,7 @@ class CircuitBreaker:
         except (Rejected, NotAnswered, OutcomeNotTold) as error:
             if isinstance(error, OddRecord | OutcomeNotTold):
                 _log.warning("%s: an odd record: %s", self._called, error)
-            self._note_success()
+            self._record_success()
             raise
         except Busy:
             raise  # A provider that says "not now" is not down.
@@ -90,9 +90,9 @@ class CircuitBreaker:
             if not isinstance(error, ProviderError):
                 # Only the type is logged, because the text of an unknown error may hold the number.
                 _log.warning("%s raised %s", self._called, type(error).__name__)
-            self._note_failure(is_slow=time.monotonic() - began_s > self.patience_s)
+            self._record_failure(is_slow=time.monotonic() - began_s > self.patience_s)
             raise
-        self._note_success()
+        self._record_success()
         return answer
 
     def close(self) -> None:
@@ -103,12 +103,12 @@ class CircuitBreaker:
         if prober is not None:
             prober.join(CLOSE_S_MAX)
 
-    def _note_success(self) -> None:
+    def _record_success(self) -> None:
         if self._failures:
             with self._lock:
                 self._failures = 0
 
-    def _note_failure(self, *, is_slow: bool) -> None:
+    def _record_failure(self, *, is_slow: bool) -> None:
         with self._lock:
             self._failures += self.failures_max if is_slow else 1
             if self._failures < self.failures_max or self._prober is not None:

@@ -144,9 +144,9 @@ class Margin:
                 self.names[str(event.originator_id)] = event.name
             case _:
                 for work in work_of(event):
-                    self._note(event, month, work)
+                    self._add(event, month, work)
 
-    def _note(self, event: Event, month: str, work: Work) -> None:
+    def _add(self, event: Event, month: str, work: Work) -> None:
         row = self.rows[self._row_of(event, month, work)]
         row.note(work)
         if self.by == "provider" and isinstance(event, BulkJob.ItemsCompleted):

@@ -195,7 +195,7 @@ def change(
         accounts.open_wallet(organization_id, cause)
     proposed = list[Proposal]()
     if accounts.approvals.above_micros() is not None:
-        proposed = accounts.propose_prices(organization_id, _taken_prices(given), cause)
+        proposed = accounts.propose_prices(organization_id, _price_changes(given), cause)
 
     changed = accounts.change_organization(organization_id, lambda its: _apply(its, given, cause))
     if given["limit_micros"] is not None:
@@ -217,7 +217,7 @@ def _apply(its: Organization, given: Given, cause: Cause) -> None:
         its.change_monthly_link_fee(given["fee_micros"], cause)
 
 
-def _taken_prices(given: dict[str, Any]) -> Mapping[Kind, int | None]:
+def _price_changes(given: dict[str, Any]) -> Mapping[Kind, int | None]:
     """Take the price and the fee out of the options that are given."""
     names: Mapping[Kind, str] = {"price": "price", "fee": "fee_micros"}
     taken = {kind: given[name] for kind, name in names.items() if given[name] is not None}
@@ -600,7 +600,7 @@ def list_operators(session: Session, *, wants_acts: bool) -> list[Any]:
         return _acts(session)
     operators = session.container.operators
     names = operators.names()
-    return [_operator(each, Named.by(names, _key_made_by(each))) for each in operators.all()]
+    return [_operator(each, Named.by(names, _key_maker(each))) for each in operators.all()]
 
 
 def _who_rotates(session: Session, given: Given) -> str | None:
@@ -650,7 +650,7 @@ def revoke_operator(session: Session, operator_id: UUID) -> _Operator:
     """
     revoked = session.container.operators.revoke(operator_id, session.cause)
     void = [each.id for each in _waiting(session) if each.proposed_by == revoked.actor]
-    return _operator(revoked, _key_made_by(revoked), void=void or UNSET)
+    return _operator(revoked, _key_maker(revoked), void=void or UNSET)
 
 
 def _acts(session: Session) -> list[Facts]:
@@ -698,7 +698,7 @@ def _with_key(its: Operator, key: str) -> Said:
     return Said(facts, [facts] if its.has_own_key else [facts, KEY_IS_KNOWN])
 
 
-def _key_made_by(its: Operator) -> str | None:
+def _key_maker(its: Operator) -> str | None:
     return "self" if its.has_own_key else its.key.actor
 
 

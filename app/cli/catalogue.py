@@ -355,7 +355,7 @@ def smoke_one(  # noqa: PLR0913  # Each is an option.
     cause = session.cause
     session.catch_up()
     done = smoke(session.container, name, spend_max, number, plan_id)
-    kept = _keep(exchanges, name, done, cause.at, transcripts)
+    kept = _save_transcript(exchanges, name, done, cause.at, transcripts)
     cost, session.ok = done.cost, done.ok
     facts = {
         "provider": name,
@@ -384,7 +384,7 @@ def drain(session: Session, name: str, *, end: bool) -> Mapping[str, Any]:
     return {"provider": name, "drained": by is not None, "since": by and by.timestamp, "by": who}
 
 
-def _keep(
+def _save_transcript(
     exchanges: Sequence[Mapping[str, Any]], name: str, done: Smoked, at: datetime, directory: Path
 ) -> Path | None:
     """Write the transcript, if a provider was called at all; one of the same day is replaced.

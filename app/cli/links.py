@@ -184,7 +184,7 @@ def show_link(session: Session, identifier: UUID | str) -> Said:
             facts,
             *(["", activations] if activations else []),
             "",
-            [_told(each, names) for each in timeline],
+            [_event_row(each, names) for each in timeline],
         ],
     )
 
@@ -281,7 +281,7 @@ def _entry(entry: TimelineEntry, names: Mapping[str, str]) -> Facts:
     return {**entry._asdict(), "facts": facts_of(facts)}
 
 
-def _told(entry: TimelineEntry, names: Mapping[str, str]) -> Facts:
+def _event_row(entry: TimelineEntry, names: Mapping[str, str]) -> Facts:
     """Return an event as a row for people; its money and its actor have columns of their own."""
     facts, money = dict(entry.facts), None
     if entry.what in SIGNS:

@@ -101,7 +101,7 @@ def revoke(session: Session, key: str, *, yes: bool) -> Row:
     """
     container, cause = session.container, session.cause
     session.catch_up()
-    ring, key_id, row = _find_key(container, key)
+    ring, key_id, row = _load_key(container, key)
     kind, kid = row["kind"], row["kid"]
     ends = _ends(container, kind, kid, cause.actor)
     if not yes:
@@ -150,7 +150,7 @@ def _key(container: Container, key: ListedKey) -> Row:
     return row
 
 
-def _find_key(container: Container, kid: str) -> tuple[Ring[Any], str, Row]:
+def _load_key(container: Container, kid: str) -> tuple[Ring[Any], str, Row]:
     """Return a key that is not revoked: its ring, its id there, and its row."""
     for ring in container.rings.values():
         for each in ring.list():

@@ -50,7 +50,7 @@ def create_application(
     app.jinja_env.globals["currency"] = currency
     app.before_request(lambda: _let_in(access))
     app.after_request(_complete)
-    app.register_error_handler(Exception, _tell)
+    app.register_error_handler(Exception, _on_error)
     app.add_url_rule("/open/<token>", OPEN, lambda token: _open(access, token))
     Pages(figures, today).route(app)
     return app
@@ -82,7 +82,7 @@ def _complete(reply: Response) -> Response:
     return reply
 
 
-def _tell(error: Exception) -> tuple[str, int]:
+def _on_error(error: Exception) -> tuple[str, int]:
     """Show what went wrong. The log gets the place of a bug in our code, but never a value."""
     if isinstance(error, DBAPIError | PoolTimeout):
         is_old = trouble_of(error, "") == NOT_MIGRATED

@@ -89,7 +89,7 @@ class Pages:
         return render_template("overview.html", held=held, period=period, entries=latest)
 
     def wallets(self) -> str:
-        asked = _asked()
+        asked = _query()
         name, page = asked["name"], asked["page"]
         found = self._figures.wallets(name, (page - 1) * PAGE_ROWS, PAGE_ROWS + 1)
         more = len(found) > PAGE_ROWS
@@ -157,12 +157,12 @@ class Pages:
         )
 
     def days_csv(self) -> Response:
-        since, owner = self._today() - timedelta(days=_period() - 1), _asked()["organization"]
+        since, owner = self._today() - timedelta(days=_period() - 1), _query()["organization"]
         view = TOTALS if owner is None else DAILY
         return _csv_reply("days", view, iter(self._figures.days(owner, since)))
 
     def statements(self) -> str:
-        month, page = self._month(), _asked()["page"]
+        month, page = self._month(), _query()["page"]
         found = self._figures.statements(month, (page - 1) * PAGE_ROWS, PAGE_ROWS + 1)
         closed = found[0].closed_position if found else None
         return render_template(
@@ -234,11 +234,11 @@ class Pages:
 
     def _month(self) -> str:
         """Return the month that the query names, or else the present one."""
-        return _month_of(_asked()["month"] or self._today())
+        return _month_of(_query()["month"] or self._today())
 
     def _wanted(self) -> Wanted:
         """Read the filter; without an organization it takes the owner of the thing referred to."""
-        asked = _asked()
+        asked = _query()
         owner, reference = asked["organization"], asked["reference"]
         if reference is not None and owner is None and (thing := as_id(reference)) is not None:
             owner = self._figures.owner_of(thing)
@@ -292,7 +292,7 @@ class Period:
             if each.kind not in PAID_IN:
                 values[place][each.kind] -= each.net_micros
         return plots.bars(
-            starts, values, words.short_money, lambda n: _told(starts[n], self.bar_days, values[n])
+            starts, values, words.short_money, lambda n: _title(starts[n], self.bar_days, values[n])
         )
 
     @property
@@ -319,7 +319,7 @@ def _month_of(day: date) -> str:
     return f"{day:%Y-%m}"
 
 
-def _told(start: date, days: int, values: Mapping[str, int]) -> str:
+def _title(start: date, days: int, values: Mapping[str, int]) -> str:
     title = words.day(start) if days == 1 else f"{days} days from {words.day(start)}"
     lines = [f"{words.kind(kind)}: {words.money(each)}" for kind, each in values.items() if each]
     return "\n".join([title, *(lines or ["nothing"])])
@@ -349,7 +349,7 @@ def query(**changes: Any) -> str:
     return urlencode({name: value for name, value in values.items() if value not in {None, ""}})
 
 
-def _asked() -> dict[str, Any]:
+def _query() -> dict[str, Any]:
     given = {name: text.strip() for name, text in request.args.items()}
     try:
         asked: dict[str, Any] = Query().load({name: text for name, text in given.items() if text})
@@ -363,7 +363,7 @@ def _unreadable(names: Iterable[str]) -> BadRequest:
 
 
 def _period(choices: Mapping[int, str] = PERIODS) -> int:
-    length: int = _asked()["days"] or next(iter(choices))
+    length: int = _query()["days"] or next(iter(choices))
     if length not in choices:
         raise _unreadable(["days"])
     return length

@@ -85,7 +85,7 @@ class Edge(Flask):
         self.after_request(self._complete)  # The first to be added is called last.
 
     def wsgi_app(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        self._find_path(environ)
+        self._set_path(environ)
         context = self.open(environ)
         before = CURRENT.set(context)
         try:
@@ -113,7 +113,7 @@ class Edge(Flask):
         """
         method = environ["REQUEST_METHOD"]
         path = {name: environ[name] for name in ("PATH_INFO", "REQUEST_URI")}
-        self._find_path(path)
+        self._set_path(path)
         if path["PATH_INFO"] == TOKEN_PATH:  # Its errors have a shape of their own.
             return None
         named = path["PATH_INFO"].encode("latin-1").decode(errors="replace")
@@ -143,7 +143,7 @@ class Edge(Flask):
         """Log what an error handler has raised, without its text."""
         log_place(logger, exc_info[1])
 
-    def _find_path(self, environ: dict[str, Any]) -> None:
+    def _set_path(self, environ: dict[str, Any]) -> None:
         """Turn the path of a request into that of its operation.
 
         A path with an encoded slash or backslash leads nowhere, because once decoded it could be

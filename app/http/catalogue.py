@@ -243,7 +243,7 @@ def list_regions(_: Caller, __: Given[None]) -> list[Region]:
     return [*map(Region.of, regions.REGIONS.values())]
 
 
-def _find(caller: Caller, given: Given[Any], plan_id: str) -> PlanRow:
+def _load_plan(caller: Caller, given: Given[Any], plan_id: str) -> PlanRow:
     parts, wanted = given.parts, parse_id(plan_id)
     wait_for(parts, parts.plans.name)
     row = parts.plans.find_visible(parts.views, caller.organization_id, wanted)
@@ -254,7 +254,7 @@ def _find(caller: Caller, given: Given[Any], plan_id: str) -> PlanRow:
 
 @blueprint.operation(
     "GET /v1/plans/<plan_id>",
-    resource=_find,
+    resource=_load_plan,
     reply=Shown(
         example("The plan.", Plan), leads_to=link_to("read_plan_coverage", plan_id="/data/id")
     ),
@@ -270,7 +270,7 @@ def read_plan(_: Caller, given: Given[PlanRow]) -> Plan:
 
 @blueprint.operation(
     "GET /v1/plans/<plan_id>/coverage",
-    resource=_find,
+    resource=_load_plan,
     reply=example("Where the plan works.", Coverage),
     tagged=True,
 )

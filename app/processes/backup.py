@@ -82,7 +82,7 @@ class Restored:
 
 
 @contextmanager
-def _told(container: Container) -> Iterator[None]:
+def _readable_errors(container: Container) -> Iterator[None]:
     """Turn errors of the database driver into one line."""
     persistence = container.persistence
     try:
@@ -103,7 +103,7 @@ def back_up(container: Container, directory: Path) -> Manifest:
     name = f"{directory.name}.unfinished-"
     draft = Path(tempfile.mkdtemp(prefix=name, dir=directory.parent))  # Only for us: mode 0700.
     try:
-        with _told(container):
+        with _readable_errors(container):
             manifest = _fill(container, draft)
         draft.rename(directory)
         sync(directory.parent)
@@ -145,12 +145,12 @@ def _copy_keys(container: Container, target: Path) -> None:
         (WEBHOOK_KEY, "webhook_key", any(target.glob(f"{WEBHOOK_KEY}*"))),
     ]
     for missing, subject, is_there in kept:
-        if not is_there and _is_noted(container, subject):
+        if not is_there and _has_note(container, subject):
             why = f"{settings.signing_keys}: holds no {missing}, which is in use"
             raise NoBackup(SIGNING, why)
 
 
-def _is_noted(container: Container, subject: Noted) -> bool:
+def _has_note(container: Container, subject: Noted) -> bool:
     try:
         return container.notes.newest(subject) is not None
     except SQLAlchemyError:  # The tables are of an older release, which kept no notes.
@@ -168,10 +168,10 @@ def restore(
         raise NoBackup(DATABASE, f"{name} is there already; restore into an empty place")
     _put_keys_back(manifest, directory, container.settings.signing_keys)
     warnings = [] if manifest.secret_pepper == _fingerprint(container) else [OTHER_PEPPER]
-    with _told(container):
+    with _readable_errors(container):
         if not persistence.put_back(directory):
             return Restored(None, warnings)
-    if not _holds(container.log, manifest):
+    if not _has_last_event(container.log, manifest):
         why = f"the log is not that of the backup, or ends before position {manifest.position}"
         raise NoBackup(persistence.place, why)
     migrate(container, progress)
@@ -211,7 +211,7 @@ def _require_fit(container: Container, directory: Path, manifest: Manifest) -> N
         raise NoBackup(DATABASE, f"{directory} is a backup of {manifest.engine}")
     for name in newer_tables(container, manifest.tables):
         raise _newer(directory, f"its tables of {name}")
-    with _told(container):
+    with _readable_errors(container):
         topics = container.persistence.topics(directory)
     for topic in topics:
         try:
@@ -243,7 +243,7 @@ def _fingerprint(container: Container) -> str | None:
     return fingerprint(pepper.encode()) if pepper else None
 
 
-def _holds(log: Log, manifest: Manifest) -> bool:
+def _has_last_event(log: Log, manifest: Manifest) -> bool:
     """Tell whether a log holds the last event of the backup."""
     if manifest.position == 0:
         return True

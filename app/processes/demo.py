@@ -47,7 +47,7 @@ def prepare_demo(container: Container, plans: Sequence[PlanEntry]) -> Demo:
     cause = Cause(container.clock(), REQUEST_ID)
     organization_id = derive_id("demo", "organization")
     client_id = DEMO_CLIENT_ID
-    secret = _kept_secret(container.settings)
+    secret = _saved_secret(container.settings)
     container.prices.begin(PRICE_MICROS, cause)
     _ensure_organization(container, organization_id, cause)
     wallet = container.accounts.deposit(organization_id, DEPOSIT_MICROS, "demo", cause)
@@ -101,7 +101,7 @@ def credentials_file(settings: Settings) -> Path:
     return settings.signing_keys.with_name("service-demo.json")
 
 
-def _kept_secret(settings: Settings) -> str:
+def _saved_secret(settings: Settings) -> str:
     """Return the secret in the file; if there is no file, make a secret and the file."""
     file = credentials_file(settings)
     try:

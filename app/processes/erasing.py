@@ -103,7 +103,7 @@ def find_number(container: Container, organization_id: UUID, number: str) -> Wan
     """
     found = dict[UUID, Kind]()
     for recorded in read_events(container.log, HOLDERS):
-        if (kind := _kind_if_held(container, recorded, organization_id, number)) is not None:
+        if (kind := _kind_if_of_number(container, recorded, organization_id, number)) is not None:
             found[recorded.event.originator_id] = kind
     wanted = Wanted(organization_id)
     for stream_id, kind in found.items():
@@ -116,7 +116,7 @@ def find_number(container: Container, organization_id: UUID, number: str) -> Wan
     return wanted
 
 
-def _kind_if_held(
+def _kind_if_of_number(
     container: Container, recorded: Recorded, organization_id: UUID, number: str
 ) -> Kind | None:
     event, vault = recorded.event, container.vault

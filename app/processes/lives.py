@@ -31,7 +31,7 @@ class Lives:
         self._begins: list[Begin] = []
         self._ends: list[Callable[[], object]] = []
         self._stop = Event()
-        self._thread = Thread(target=self._keep, name="lives", daemon=True)
+        self._thread = Thread(target=self._watch, name="lives", daemon=True)
 
     def start(self, *begins: Begin) -> None:
         """Begin work, now and with each container to come."""
@@ -46,12 +46,12 @@ class Lives:
             self._thread.join()
         _end(self.now, self._ends)
 
-    def _keep(self) -> None:
+    def _watch(self) -> None:
         while not self._stop.wait(LOOK_S):
             if self.now.log.is_over:
-                self._begin_anew()
+                self._restart()
 
-    def _begin_anew(self) -> None:
+    def _restart(self) -> None:
         began_s, old, ends = time.monotonic(), self.now, self._ends
         logger.warning("another server of the database answers: this process begins anew")
         trouble = Complaint("beginning anew")

@@ -57,7 +57,7 @@ def migrate(
                 was_there = "simulated_clock" in table_versions(container)  # By 1.0.0.
                 container.notes.add("counters", "upgraded" if was_there else "", container.clock())
             _delete_former_queues(container, warn)
-            _look_for_losses(container, warn)
+            _warn_of_losses(container, warn)
             built = _build_models(container, progress, warn)
             erase_again(container)
             with container.views.writing() as connection:
@@ -93,7 +93,7 @@ def _delete_former_queues(container: Container, warn: Callable[[str], object]) -
             warn(f"the queue {name} of an earlier release holds {count} messages: delete it")
 
 
-def _look_for_losses(container: Container, warn: Callable[[str], object]) -> None:
+def _warn_of_losses(container: Container, warn: Callable[[str], object]) -> None:
     lost = lost_events(container)
     if lost and not container.log.head():
         message = f"DATABASE_URL: {container.persistence.place} is empty: {lost}; {RESTORE}"

@@ -95,7 +95,7 @@ def undone(container: Container) -> list[Undone] | None:
     take(container)
     left = dict[str, datetime]()
     for act in sorted(_read(directory), key=lambda act: act.at):
-        is_held = _holds(container, act.place)
+        is_held = _contains(container, act.place)
         for text in act.again:
             left.pop(text, None)
             if not is_held:
@@ -133,7 +133,7 @@ def _directory(container: Container) -> Path | None:
     return Path(named) if named else None
 
 
-def _holds(container: Container, place: Place) -> bool:
+def _contains(container: Container, place: Place) -> bool:
     rows = container.log.stored(place.position - 1, 1)
     return bool(rows) and rows[0].place == place
 
@@ -144,7 +144,7 @@ def _reached(container: Container, directory: Path, acts: list[Act]) -> Place | 
     reached = msgspec.json.decode(path.read_bytes(), type=Place) if path.exists() else None
     candidates = [reached] if reached is not None else []
     candidates += [each.place for each in reversed(acts)]
-    return next((each for each in candidates if _holds(container, each)), None)
+    return next((each for each in candidates if _contains(container, each)), None)
 
 
 def _read(directory: Path) -> list[Act]:

@@ -202,13 +202,13 @@ class Runtime:
                     expected=NotAccepted,
                 ),
                 Task("erasures", ERASE_S, partial(erase_again, self._container, ERASURES_MAX)),
-                Task("redo", REDO_S, acting(self._note_redo), expected=OSError),
+                Task("redo", REDO_S, acting(self._collect_redo), expected=OSError),
                 Task("nightly audit", AUDIT_S, self._container.nightly_audit.run),
                 Task("balances", BALANCES_S, acting(balances), first_s=BALANCES_FIRST_S),
             ]
         )
 
-    def _note_redo(self) -> object:
+    def _collect_redo(self) -> object:
         return AGAIN if redo.take(self._container) else None
 
     def _purge(self) -> object:

@@ -176,20 +176,19 @@ def _create(
         lambda: network.create_endpoint(
             iccid, plan, rules.base_plan, reference, timeout_s=CHANGE_S
         ),
-    ) or _find(network, iccid, reference, smoked)
+    ) or _recover(network, iccid, reference, smoked)
     if made is None:
         return
     smoked.cost = made.cost or smoked.cost
     _read(network, made.endpoint_id, iccid, smoked)
     smoked.do(
-        "remove endpoint",
-        lambda: network.remove_endpoint(made.endpoint_id, timeout_s=CHANGE_S),
+        "remove endpoint", lambda: network.remove_endpoint(made.endpoint_id, timeout_s=CHANGE_S)
     )
     smoked.do("release eSIM", lambda: network.release_esim(iccid, timeout_s=CHANGE_S))
     smoked.given_back = all(each.ok for each in smoked.steps[-2:])
 
 
-def _find(network: StockNetwork, iccid: str, reference: str, smoked: Smoked) -> Endpoint | None:
+def _recover(network: StockNetwork, iccid: str, reference: str, smoked: Smoked) -> Endpoint | None:
     """Find the endpoint of a creation whose reply was lost; a link may have taken the eSIM."""
     found = smoked.do("find endpoint", lambda: network.find_endpoint(iccid, timeout_s=READ_S))
     if found is not None and found.reference == reference:

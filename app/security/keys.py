@@ -68,7 +68,7 @@ class KeyRing(Ring[Key]):
             elif newest.lifetime_s < self._retire_after_s:
                 # The lifetime was raised, so the key must also outlive the longer tokens.
                 save_key(self._directory, replace(newest, lifetime_s=self._retire_after_s))
-        self._look()
+        self._refresh()
 
     def first_kid(self) -> str | None:
         """Return the key with which the directory began; None for one of an older release."""
@@ -206,7 +206,7 @@ class SharedSecrets(Ring[SharedSecret]):
             self._directory / self.name, f"is missing, and {self.needed_by} need it"
         )
 
-    def _tell_outage(self, error: SigningKeysError) -> None:
+    def _log_outage(self, error: SigningKeysError) -> None:
         """Say nothing while there are secrets: the ring of signing keys says it."""
         if not self._keys:
             self._outage.began(error, self.consequence)
@@ -239,13 +239,13 @@ class Pepper(SharedSecrets):
         later = {key_id: each for key_id, each in found.items() if not each.is_first}
         return {first.id: first} | later
 
-    def _look(self, wait_s: float = -1) -> None:
+    def _refresh(self, wait_s: float = -1) -> None:
         if self._setting and not self._directory.exists():
             self._keys = self._read()
             return
         if not self._keys and not self._read() and not self._in_use():
             self.ensure()
-        super()._look(wait_s)
+        super()._refresh(wait_s)
 
 
 class WebhookKey(SharedSecrets):
@@ -302,7 +302,7 @@ class WebhookKey(SharedSecrets):
         agrees = noted is None or noted in self._keys or noted in self._revoked
         if not agrees:
             self._read_ns = None  # A file may have been replaced in its place.
-            self._look()
+            self._refresh()
             agrees = noted in self._keys or noted in self._revoked
         self._is_the_one = agrees
 

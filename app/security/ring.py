@@ -105,7 +105,7 @@ class Ring(Generic[E]):
         """Make a new key, which is used from now on, and return its id."""
         with locked(self._directory):
             made = self._add(self._read())
-        self._look()
+        self._refresh()
         return made
 
     def revoke(self, key_id: str) -> None:
@@ -116,7 +116,7 @@ class Ring(Generic[E]):
             note_revoked(self._directory, key_id, revoked)
             for path in self._files_of(key_id):
                 path.unlink()
-        self._look()
+        self._refresh()
 
     def revoked(self) -> Mapping[str, Revoked]:
         """Return what is kept of the revoked keys, by id."""
@@ -131,7 +131,7 @@ class Ring(Generic[E]):
         begins = [each.created_at for each in keys.values() if each.created_at is not None]
         return max([self._clock(), *(each + timedelta(microseconds=1) for each in begins)])
 
-    def _tell_outage(self, error: SigningKeysError) -> None:
+    def _log_outage(self, error: SigningKeysError) -> None:
         self._outage.began(error, "the keys read before stay in use" if self._keys else "")
 
     def current(self, now: datetime | None = None, *, at_once: bool = False) -> Mapping[str, E]:
@@ -150,16 +150,16 @@ class Ring(Generic[E]):
     def _check(self, now: datetime) -> Mapping[str, E]:
         self._checked_at = now
         try:
-            self._look(0 if self._outage.lasts else LOOK_S)
+            self._refresh(0 if self._outage.lasts else LOOK_S)
         except SigningKeysError as error:
-            self._tell_outage(error)
+            self._log_outage(error)
             if not self._keys:
                 raise
         else:
             self._outage.ended(f"the {self.kind} keys can be read again")
         return self._keys
 
-    def _look(self, wait_s: float = -1) -> None:
+    def _refresh(self, wait_s: float = -1) -> None:
         """Read the directory again if it has changed since it was read.
 
         Raises SigningKeysError when another thread has looked for longer than `wait_s`.

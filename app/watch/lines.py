@@ -93,7 +93,7 @@ class Lines:
     def _run(self) -> None:
         while True:
             self._wait()
-            data = self._take()
+            data = self._next_chunk()
             try:
                 self._write(data)
             except OSError:  # The reader is gone, or the disk is full.
@@ -116,7 +116,7 @@ class Lines:
             self._is_idle = False
         time.sleep(PACE_S)
 
-    def _take(self) -> bytes:
+    def _next_chunk(self) -> bytes:
         """Return as many texts as reach a pipe in one piece, at least one."""
         data = b""
         with self._changed:

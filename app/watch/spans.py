@@ -116,7 +116,7 @@ class Spans(Tracing):
         # Not baggage, which a stranger may fill.
         propagate.set_global_textmap(TRACEPARENT)
         PsycopgInstrumentor().instrument()
-        URLLib3Instrumentor().instrument(request_hook=_note_call)
+        URLLib3Instrumentor().instrument(request_hook=_on_call)
         self.tracer = trace.get_tracer("app")
         self.around = self.committing
 
@@ -155,7 +155,7 @@ class Spans(Tracing):
         return inserted
 
 
-def _note_call(span: trace.Span, pool: Any, _: object) -> None:
+def _on_call(span: trace.Span, pool: Any, _: object) -> None:
     span.set_attributes({"net.peer.name": pool.host, "net.peer.port": pool.port})
 
 

@@ -426,12 +426,12 @@ class Accounts:
         """Save a booking; False when it was saved before."""
         assert booking.organization_id is not None
         self.wallet(booking.organization_id)
-        if self._is_made(booking):
+        if self._exists(booking):
             return False
         try:
             save()
         except Conflict:
-            if not self._is_made(booking):  # A failover has lost the first booking.
+            if not self._exists(booking):  # A failover has lost the first booking.
                 raise
             return False
         return True
@@ -448,7 +448,7 @@ class Accounts:
     def _organization(self, organization_id: UUID) -> Organization:
         return self.log.get(Organization, organization_id, f"organization {organization_id}")
 
-    def _is_made(self, booking: Booking) -> bool:
+    def _exists(self, booking: Booking) -> bool:
         earlier = self.log.find(type(booking), booking.id)
         if earlier is None:
             return False

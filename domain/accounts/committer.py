@@ -301,7 +301,7 @@ class Committer:
         while not (self._closed and self._queue.empty() and not self._twins):
             taken: list[Command] = []
             try:
-                self._take(taken)
+                self._collect(taken)
                 self._process(taken)
             except Exception:
                 logger.exception("the committer failed on a batch")
@@ -314,7 +314,7 @@ class Committer:
         left = [each for each in waiting if each.outcome.take() or each.outcome.is_open]
         fail(left, ServiceUnavailable())
 
-    def _take(self, taken: list[Command]) -> None:
+    def _collect(self, taken: list[Command]) -> None:
         """Take all waiting commands, twins first."""
         taken += self._twins
         self._twins = []

@@ -92,7 +92,7 @@ class WalletCache:
             if known is not None and wallet.version > known.version:
                 moved.add(wallet_id)
                 self._shared_until[wallet_id.int] = time.monotonic() + SHARED_S
-            self._hold(wallet)
+            self._cache(wallet)
         return moved
 
     def keep(self) -> None:
@@ -113,7 +113,7 @@ class WalletCache:
         for key in [*self._wallets]:
             self._drop(key)
 
-    def _hold(self, wallet: Wallet) -> None:
+    def _cache(self, wallet: Wallet) -> None:
         key = wallet.id.int
         self._wallets[key] = wallet
         self._stored[key] = _copy_of(wallet)

@@ -266,7 +266,7 @@ class Log(Application[UUID]):
         except IntegrityError:
             # The connection broke after the commit and before the reply.
             if self.holds(stored):
-                self._tell(stored)
+                self._wake_subscribers(stored)
                 return self.recorder.max_notification_id() or 0
             raise
 
@@ -280,10 +280,10 @@ class Log(Application[UUID]):
         except EventsGone:
             self._has_lost = True
             raise
-        self._tell(stored)
+        self._wake_subscribers(stored)
         return self._see(positions[-1] if positions else 0)
 
-    def _tell(self, stored: Sequence[StoredEvent]) -> None:
+    def _wake_subscribers(self, stored: Sequence[StoredEvent]) -> None:
         self.appended.call(with_news(stored))
         self.observer(stored)
 

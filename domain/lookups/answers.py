@@ -118,13 +118,13 @@ class Answers:
             kept = self._unasked(organization_id, [phone_number], max_age).get(phone_number)
             if kept is not None:
                 return kept
-        answer = self._ask(organization_id, phone_number)
+        answer = self._query(organization_id, phone_number)
         if answer is False:
             raise NumberLookupUnavailable(NO_DATA, retryable=False)
         if not isinstance(answer, Answer):
             raise NumberLookupUnavailable
         if self._provider.remote:
-            self._keep(organization_id, [answer])
+            self._save(organization_id, [answer])
         return answer
 
     def canonical(self, facts: NumberFacts) -> str | None:
@@ -152,8 +152,8 @@ class Answers:
             if attempt > 0:
                 jitter = 0.5 + random.random()  # noqa: S311  # Spreads the retries; protects nothing.
                 self._rules.pause(PAUSE_S * 2 ** (attempt - 1) * jitter)
-            asked = self._ask_all(organization_id, missing)
-            self._keep(organization_id, [each for each in asked if isinstance(each, Answer)])
+            asked = self._query_all(organization_id, missing)
+            self._save(organization_id, [each for each in asked if isinstance(each, Answer)])
             answers.update(zip(missing, asked, strict=True))
             missing = [number for number in missing if answers[number] in (None, LATER)]
         found = [answers[number] for number in phone_numbers]
@@ -200,7 +200,7 @@ class Answers:
             if kept.as_of >= now - self._rules.ttl_of(kept.provider)
         }
 
-    def _keep(self, organization_id: UUID, answers: Sequence[Answer]) -> None:
+    def _save(self, organization_id: UUID, answers: Sequence[Answer]) -> None:
         kept = [
             CachedFacts(answer.facts, answer.provider, answer.as_of, answer.told)
             for answer in answers
@@ -213,9 +213,9 @@ class Answers:
         kept = self._provider.remote and bool(self._oldest)
         return kept and number not in self._rules.uncached
 
-    def _ask_all(self, organization_id: UUID, numbers: Sequence[str]) -> list[Outcome]:
+    def _query_all(self, organization_id: UUID, numbers: Sequence[str]) -> list[Outcome]:
         """Ask in rounds, so that another slice waits for one round and not for all of them."""
-        ask = partial(self._ask, organization_id)
+        ask = partial(self._query, organization_id)
         if self._provider.remote and len(numbers) > 1:
             size = self._rules.concurrency
             rounds = (numbers[start : start + size] for start in range(0, len(numbers), size))
@@ -227,7 +227,7 @@ class Answers:
             return [found for some in rounds for found in self._pool.map(there, some)]
         return [ask(number) for number in numbers]
 
-    def _ask(self, organization_id: UUID, phone_number: str) -> Outcome:
+    def _query(self, organization_id: UUID, phone_number: str) -> Outcome:
         if self._provider.remote:
             may_wait()
         try:

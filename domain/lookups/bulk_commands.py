@@ -61,18 +61,18 @@ class BulkCreate:
         if request.key is None:
             return self._create(request, self.new_id(), cause), False
         job_id = bulk_job_id(request.organization_id, request.key)
-        if (made := self._made(request, job_id)) is not None:
+        if (made := self._load_created(request, job_id)) is not None:
             return made, True
         try:
             return self._create(request, job_id, cause), False
         # A twin with our key may have been first, and taken the money or the room.
         except (Conflict, Refused):
-            made = self._made(request, job_id)
+            made = self._load_created(request, job_id)
             if made is None:
                 raise
             return made, True
 
-    def _made(self, request: BulkRequest, job_id: UUID) -> BulkJob | None:
+    def _load_created(self, request: BulkRequest, job_id: UUID) -> BulkJob | None:
         job = self.log.find(BulkJob, job_id)
         if job is None:
             return None

@@ -219,12 +219,12 @@ class SingleLookup:
 
     def read(self, organization_id: UUID, lookup_id: UUID) -> LookupResult:
         """Return an earlier answer to an organization; NotFound once it has been erased."""
-        found = self._find(lookup_id)
+        found = self._load(lookup_id)
         if found is None or found.lookup.answer.organization_id != organization_id:
             raise NotFound
         return found
 
-    def _find(self, stream_id: UUID, erased: str = "") -> LookupResult | None:
+    def _load(self, stream_id: UUID, erased: str = "") -> LookupResult | None:
         lookup = self.log.find(NumberLookup, stream_id)
         if lookup is None:
             return None
@@ -236,7 +236,7 @@ class SingleLookup:
         return LookupResult(lookup, found.facts, replayed=True, max_age_s=found.max_age_s)
 
     def _replay(self, request: LookupRequest, stream_id: UUID) -> LookupResult | None:
-        found = self._find(stream_id, KEY_ERASED)
+        found = self._load(stream_id, KEY_ERASED)
         if found is not None:
             refuse_other(
                 phone_number=found.facts.phone_number != request.phone_number,

@@ -67,7 +67,7 @@ class Export:
     def skip_to(self, first: int) -> Subtrees:
         """Read the events before a position for their leaves only; return the tree over them."""
         for row in self._rows(first - 1):
-            self._take(row, leaf_hash(*row))
+            self._add_row(row, leaf_hash(*row))
         return Subtrees(self.tree.size, [each.hex() for each in self.tree.hashes])
 
     def lines(self) -> Iterator[bytes]:
@@ -84,13 +84,13 @@ class Export:
                 )
                 + b"\n"
             )
-            self._take(row, leaf)
+            self._add_row(row, leaf)
             self.events += 1
 
     def _rows(self, until: int) -> Iterator[Stored]:
         return read_rows(self._log, self.position, until, self._progress)
 
-    def _take(self, row: Stored, leaf: bytes) -> None:
+    def _add_row(self, row: Stored, leaf: bytes) -> None:
         self.tree.append(leaf)
         self.position = row.position
 

@@ -155,15 +155,15 @@ class Life:
             yield from _link(event, facts)
         elif event.noun == "plan_change":
             yield from _plan_change(event, facts)
-        yield from self._keep(event, facts)
-        yield from self._hold(event, facts)
+        yield from self._track(event, facts)
+        yield from self._check_unique(event, facts)
 
     def check_end(self) -> Iterator[tuple[int, str]]:
         """Yield what was announced and never came, with the position of its announcement."""
         for (topic, *_), position in self._due.items():
             yield position, f"it announces {topic}, which never comes"
 
-    def _keep(self, event: Any, facts: Facts) -> Iterator[str]:
+    def _track(self, event: Any, facts: Facts) -> Iterator[str]:
         """Take what was announced off the list, and put on it what this event announces."""
         if event.topic in KEPT_BY:
             key = (event.topic, *(_value(event, facts, name) for name in KEPT_BY[event.topic]))
@@ -175,7 +175,7 @@ class Life:
                 yield f"it announces again what has not come: {topic}"
             self._due[key] = event.position
 
-    def _hold(self, event: Any, facts: Facts) -> Iterator[str]:
+    def _check_unique(self, event: Any, facts: Facts) -> Iterator[str]:
         """Check that no two streams hold one eSIM, and that no list is too long."""
         if event.topic == "esim.reserved":
             if self._holders.setdefault(facts["iccid"], event.stream) != event.stream:

@@ -47,11 +47,11 @@ class KeptLeaves:
         if self._next is not None and self._next[0] == row.position:
             self._compared += 1
             if self._next[1] != leaf:
-                self._note(row.position, "the event is not what it was when it was first seen")
+                self._add(row.position, "the event is not what it was when it was first seen")
             self._next = next(self._leaves, None)
         elif row.position <= self._end:
             reason = "the event was put in: others had been seen behind it before"
-            self._note(row.position, reason)
+            self._add(row.position, reason)
 
     def testify(self, report: Report) -> None:
         """Report all differences in the order of positions."""
@@ -61,10 +61,10 @@ class KeptLeaves:
         report.failures[:0] = sorted(self._faults, key=attrgetter("position"))
 
     def _miss(self, leaf: Leaf) -> None:
-        self._note(leaf[0], "the event that was first seen here is gone")
+        self._add(leaf[0], "the event that was first seen here is gone")
         self._next = next(self._leaves, None)
 
-    def _note(self, position: int, reason: str) -> None:
+    def _add(self, position: int, reason: str) -> None:
         if len(self._faults) < FAILURES_MAX:
             self._faults.append(Failure(position, reason))
 
@@ -78,7 +78,7 @@ class KeptLeaves:
                 if index >= skipped and place + index < self._size:
                     yield leaf
             if tile is not None and tile.fault is not None:
-                self._note(leaves[0][0] if leaves else 0, tile.fault)
+                self._add(leaves[0][0] if leaves else 0, tile.fault)
 
 
 @dataclass(frozen=True, slots=True)

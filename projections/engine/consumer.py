@@ -122,7 +122,7 @@ class Consumer(ABC):
         with self._turn:
             known, self._active = self._active, ()
             try:
-                return self._step(known) if known else self._step(self._look(), is_fresh=True)
+                return self._step(known) if known else self._step(self._refresh(), is_fresh=True)
             except Fenced:
                 logger.debug("another process moves %s, as at a take-over", self.name)
                 return 1
@@ -173,18 +173,18 @@ class Consumer(ABC):
             self._stop([p for p in self._move(active) if p.position == after], str(error))
             return 1
         if stretch.last is None and self.beats and not is_fresh:
-            return self._step(self._look(), is_fresh=True)  # One may have been rebuilt.
+            return self._step(self._refresh(), is_fresh=True)  # One may have been rebuilt.
         if stretch.last is None:
             active = self._move(active)
             self._beat(active, now)
-            self._keep([] if self.beats else active)
+            self._remember([] if self.beats else active)
         else:
             is_end = self.beats and stretch.is_whole and stretch.count < self.batch_max
             seen_at = now if is_end else None
-            self._keep(self._write(active, stretch.events, stretch.last, seen_at))
+            self._remember(self._write(active, stretch.events, stretch.last, seen_at))
         return stretch.count
 
-    def _look(self) -> Sequence[Position]:
+    def _refresh(self) -> Sequence[Position]:
         """Read the positions that may be followed now; begin where there is none of this log."""
         self._passed = None
         known = self._positions.all(self._database)
@@ -193,10 +193,10 @@ class Consumer(ABC):
         lost = [name for name in here if self._is_lost(name, known.get(name))]
         if lost:
             try:
-                self._begin(lost, known)
+                self._initialize(lost, known)
             except Stopped as error:
                 self._stop([known[name] for name in lost], str(error))
-            return self._look()
+            return self._refresh()
         self._looked_at = now
         places = (known.get(name) for name in here)
         return [p for p in places if p is not None and p.version == self.members[p.name].version]
@@ -208,14 +208,14 @@ class Consumer(ABC):
             self._checked.add(name)
         return name not in self._checked
 
-    def _begin(self, lost: Sequence[str], known: Mapping[str, Position]) -> None:
+    def _initialize(self, lost: Sequence[str], known: Mapping[str, Position]) -> None:
         for name in lost:
             last = self.start(known.get(name))
             with self._database.writing() as connection:
                 self._positions.begin(connection, name, self.members[name].version, last)
             self._checked.discard(name)
 
-    def _keep(self, active: Sequence[Position]) -> None:
+    def _remember(self, active: Sequence[Position]) -> None:
         """Take these positions from memory next time, unless others may have moved them since."""
         if time.monotonic() < self._looked_at + LOOK_S:
             self._active = active
@@ -232,7 +232,7 @@ class Consumer(ABC):
         Returns the positions as they are afterwards, unless something has failed.
         """
         try:
-            return self._take(places, rows, last, caught_up_at)
+            return self._process(places, rows, last, caught_up_at)
         except Exception as error:
             if isinstance(error, Fenced) or self.is_passing(error) or not rows:
                 raise
@@ -246,10 +246,10 @@ class Consumer(ABC):
             for row in rows:
                 if not (places := self._write(places, [row], row.place)):
                     return ()
-            self._take(places, (), last)
+            self._process(places, (), last)
         return ()
 
-    def _take(
+    def _process(
         self,
         places: Sequence[Position],
         rows: Sequence[Any],

@@ -64,7 +64,7 @@ class Follower:
                 if read is None:
                     stop.wait(IDLE_S)  # It listens to nobody.
                 else:
-                    self._rest(stop, seen, began, more=read >= self.batch_max)
+                    self._pause(stop, seen, began, more=read >= self.batch_max)
             except Exception as error:  # noqa: BLE001  # Any error may be temporary.
                 complaint.of(error)
                 stop.wait(pause_s)
@@ -72,7 +72,7 @@ class Follower:
                 continue
             pause_s = BACK_OFF_MIN_S
 
-    def _rest(self, stop: Event, seen: int, began: float, *, more: bool) -> None:
+    def _pause(self, stop: Event, seen: int, began: float, *, more: bool) -> None:
         if more or stop.is_set():
             return
         self.waker.wait(seen, self.idle_s)

@@ -33,7 +33,7 @@ class Projector(Consumer):
         is_ours = place is not None and place.version == self._models[name].version
         return is_ours and super()._is_lost(name, place)
 
-    def _begin(self, lost: Sequence[str], known: Mapping[str, Position]) -> None:
+    def _initialize(self, lost: Sequence[str], known: Mapping[str, Position]) -> None:
         """Rebuild the read models that have projected events that a failover has lost.
 
         Usually there are none: tables in the database of the log have lost the same commits.

@@ -128,7 +128,7 @@ def drop_orphans(database: Database) -> None:
 
 
 def drop_former(database: Database) -> None:
-    """Drop the read models of earlier releases; as in `_take_over`, the positions first."""
+    """Drop the read models of earlier releases; as in `_replace`, the positions first."""
     with database.writing() as connection:
         for name in FORMER_MODELS:
             gone = text("DELETE FROM follower_positions WHERE name = :name")
@@ -155,7 +155,7 @@ def rebuild_all(
         for model in models:
             if model.name in filling.fresh:
                 fresh = filling.fresh[model.name]
-                take_over = partial(_take_over, log, database, positions, model, fresh)
+                take_over = partial(_replace, log, database, positions, model, fresh)
                 reached[model.name] = _patiently(take_over, filling.last)
                 del filling.fresh[model.name]
     except BaseException:
@@ -193,7 +193,7 @@ def _patiently(take_over: Callable[[Place | None], int], last: Place | None) -> 
     return take_over(last)
 
 
-def _take_over(  # noqa: PLR0913  # Both sides of one rebuild.
+def _replace(  # noqa: PLR0913  # Both sides of one rebuild.
     log: Log,
     database: Database,
     positions: Positions,

@@ -78,7 +78,7 @@ class Shape(Struct):
         ends in `_micros` becomes an amount, and a moment a text.
         """
         names = (name for name in _required(cls) if name not in given)
-        return cls(**{name: _found(sources, name) for name in names}, **given)
+        return cls(**{name: _attribute(sources, name) for name in names}, **given)
 
     def facts(self) -> Mapping[str, Any]:
         """Return the fields by name."""
@@ -112,7 +112,7 @@ def _required(shape: type[Struct]) -> list[str]:
     return [field.name for field in msgspec.structs.fields(shape) if field.required]
 
 
-def _found(sources: Sequence[object], name: str) -> Any:
+def _attribute(sources: Sequence[object], name: str) -> Any:
     for source in sources:
         for attribute in (name, f"{name}_id", f"{name}_count"):
             if hasattr(source, attribute):
@@ -131,7 +131,7 @@ class _Form(NamedTuple):
     write: Callable[[Any], Any] | None = None
 
 
-def _told(micros: int) -> str:
+def _format_micros(micros: int) -> str:
     return format_time(from_micros(micros))
 
 
@@ -142,7 +142,7 @@ def _never(value: Any) -> Any:
 
 _FORMS: Mapping[object, _Form] = {
     "amount": _Form(BigInteger, format_amount, _never),
-    "moment": _Form(BigInteger, _told, _never),
+    "moment": _Form(BigInteger, _format_micros, _never),
     inspect.DateTimeType: _Form(BigInteger, from_micros, to_micros),
     inspect.UUIDType: _Form(Uuid, as_id),
     inspect.IntType: _Form(BigInteger),

@@ -173,7 +173,7 @@ class Links(ReadModel):
         theirs = OneOf(self.counts.c.organization_id, "organizations")
         self._counted = HotStatement(select(self.counts).where(theirs))
         # Built once, because building one takes longer than running it.
-        self._search, self._search_of_status = self._found(), self._found(of_status=True)
+        self._search, self._search_of_status = self._page(), self._page(of_status=True)
         return [self.rows, self.counts]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -348,7 +348,7 @@ class Links(ReadModel):
         rows = connection.execute(statement, bound).all()
         return [STORED.read(row[1:]) for row in rows if row.id is not None], rows[0].total
 
-    def _found(self, *, of_status: bool = False) -> Select[Any]:
+    def _page(self, *, of_status: bool = False) -> Select[Any]:
         """Select a page of what is found, beside the total.
 
         `found` is used twice and evaluated once. The outer join keeps a row with the total when the

@@ -261,11 +261,11 @@ class Counters:
         if not self._one_at_a_time.acquire(timeout=within_s):
             return None
         try:
-            return self._turn(provider, round(SECOND / calls_per_s), burst, within_s)
+            return self._reserve(provider, round(SECOND / calls_per_s), burst, within_s)
         finally:
             self._one_at_a_time.release()
 
-    def _turn(self, provider: str, step: int, burst: int, within_s: float) -> float | None:
+    def _reserve(self, provider: str, step: int, burst: int, within_s: float) -> float | None:
         now, wait_s = self._clock(), 0.0
         with self._faults[PACES].swallowed("take a turn"):
             found = self._database.rows(

@@ -81,7 +81,7 @@ class SqlLookupCache:
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
     ) -> Mapping[str, CachedFacts]:
         """Return the stored answers of these numbers that are not older than `not_before`."""
-        found = self._find_unwritten(organization_id, phone_numbers, not_before)
+        found = self._load_unwritten(organization_id, phone_numbers, not_before)
         others = [number for number in phone_numbers if number not in found]
         if not others:
             return found
@@ -98,7 +98,7 @@ class SqlLookupCache:
             return ask(self._find_one, organization=organization_id, number=numbers[0])
         return ask(self._find_many, organization=organization_id, numbers=[*numbers])
 
-    def _find_unwritten(
+    def _load_unwritten(
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
     ) -> dict[str, CachedFacts]:
         found: dict[str, CachedFacts] = {}
@@ -139,7 +139,7 @@ class SqlLookupCache:
             self._thread.join(CLOSE_S)
 
     def _run(self) -> None:
-        while self._take():
+        while self._next_batch():
             try:
                 self._write(self._under_way)
             except Exception:
@@ -150,7 +150,7 @@ class SqlLookupCache:
                     self._condition.notify_all()
                     self._condition.wait_for(lambda: self._closed, PACE_S)
 
-    def _take(self) -> bool:
+    def _next_batch(self) -> bool:
         """Wait for answers and take all of them; False at the end."""
         with self._condition:
             self._condition.wait_for(lambda: self._waiting or self._closed)

@@ -91,12 +91,12 @@ class SqlReadings:
             "usage": msgspec.json.encode(msgspec.structs.replace(usage, msisdn=None)),
             "usage_as_of": to_micros(usage.as_of),
         }
-        self._keep(organization_id, link_id, part, "usage_as_of")
+        self._save(organization_id, link_id, part, "usage_as_of")
 
     def keep_status(self, organization_id: UUID, link_id: UUID, status: NetworkStatus) -> None:
         """Store a status, unless a newer one is stored."""
         part = {"status": msgspec.json.encode(status), "status_as_of": to_micros(status.as_of)}
-        self._keep(organization_id, link_id, part, "status_as_of")
+        self._save(organization_id, link_id, part, "status_as_of")
 
     def with_msisdn(self, organization_id: UUID, part: str, limit: int) -> Sequence[UUID]:
         """Return the ids of at most `limit` links whose MSISDN contains `part`."""
@@ -121,7 +121,7 @@ class SqlReadings:
         with self._database.writing(durable=True) as connection:
             connection.execute(self._rows.delete().where(in_order(self._rows, *mine)))
 
-    def _keep(
+    def _save(
         self, organization_id: UUID, link_id: UUID, part: Mapping[str, Any], as_of: str
     ) -> None:
         """Write usage or status in one statement, so that a concurrent write cannot interfere.

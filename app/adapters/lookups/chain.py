@@ -57,13 +57,13 @@ class ChainedLookup(LookupProvider):
                 return each.look_up(organization_id, phone_number)
             except Unavailable as error:
                 trouble.append(error)
-                self._note(each.name, error)
+                self._record_failure(each.name, error)
         # Prefer the error after which a retry may help: "not now" first, "no answer" last.
         raise min(
             trouble, key=lambda error: isinstance(error, NotAnswered) - isinstance(error, NotNow)
         )
 
-    def _note(self, provider: str, error: Unavailable) -> None:
+    def _record_failure(self, provider: str, error: Unavailable) -> None:
         """Count a provider that has not answered; log an outage, which the next one would hide."""
         if isinstance(error, NotAnswered | NotNow):
             self._tell(provider, "no_answer" if isinstance(error, NotAnswered) else "busy")

@@ -144,7 +144,7 @@ class PostgresDatabase:
             session += f"; SET ROLE {Identifier(self._service_role).as_string()}"
         pin = self._pin
         relaxed = engine_for(views, VIEWS_MAX, synchronous_commit=False, session=session, pin=pin)
-        shared = Database(relaxed, durable=_made_durable(relaxed))
+        shared = Database(relaxed, durable=_durable(relaxed))
         vaults = engine_for(vault, KEYS_MAX, synchronous_commit=True, session=session, pin=pin)
         return Databases(shared, shared, Database(vaults))
 
@@ -365,9 +365,9 @@ def engine_for(
         pool_use_lifo=True,
     )
     begin = BEGIN_DURABLE if synchronous_commit else BEGIN_RELAXED
-    engine.dialect.do_begin = partial(_begin, begin)  # type: ignore[method-assign]  # There is no event for it.
+    engine.dialect.do_begin = partial(_begin_transaction, begin)  # type: ignore[method-assign]  # There is no event for it.
     event.listen(engine, "checkout", _check)
-    event.listen(engine, "handle_error", _leave_what_takes_no_writes)
+    event.listen(engine, "handle_error", _drop_read_only_connections)
     return engine
 
 
@@ -384,7 +384,7 @@ def _opened(target: str, session: str, pin: ServerPin | None) -> BoundedConnecti
     return connection
 
 
-def _made_durable(engine: Engine) -> Engine:
+def _durable(engine: Engine) -> Engine:
     """Return the same connections for transactions whose commits wait for the disk."""
     durable = engine.execution_options()  # A copy with its own events but the same pool.
 
@@ -395,7 +395,7 @@ def _made_durable(engine: Engine) -> Engine:
     return durable
 
 
-def _begin(statements: str, lent: PoolProxiedConnection) -> None:
+def _begin_transaction(statements: str, lent: PoolProxiedConnection) -> None:
     """Begin a transaction and make its settings, in one round trip with what comes first in it."""
     connection = lent.driver_connection
     assert isinstance(connection, BoundedConnection)
@@ -418,7 +418,7 @@ def _check(connection: BoundedConnection, _record: object, _proxy: object) -> No
         connection.autocommit = False
 
 
-def _leave_what_takes_no_writes(context: ExceptionContext) -> None:
+def _drop_read_only_connections(context: ExceptionContext) -> None:
     """Make the pool drop all connections to a server that has become read-only.
 
     New connections may lead to the server that takes writes now.

@@ -37,7 +37,7 @@ class SessionLock:
         if self._is_held and now < self._checked_at + CHECK_S:
             return True
         try:
-            self._is_held = self._ask()
+            self._is_held = self._query()
         except psycopg.Error as error:
             self.release()
             raise ServiceUnavailable from error
@@ -55,7 +55,7 @@ class SessionLock:
             with suppress(psycopg.Error):
                 connection.close()
 
-    def _ask(self) -> bool:
+    def _query(self) -> bool:
         if self._connection is None:
             self._connection = BoundedConnection.open(
                 self._conninfo, NOTICE_DEATH, statement_timeout_ms=STATEMENT_TIMEOUT_MS

@@ -165,7 +165,7 @@ class Datastore(PostgresDatastore):
                 "cursor_factory": BinaryCursor,
             },
             connection_class=_noting(self.refusals),
-            configure=lambda connection: self._look(connection, conninfo),
+            configure=lambda connection: self._check_server(connection, conninfo),
             min_size=0,
             max_size=POOL_MAX,
             open=False,
@@ -196,7 +196,7 @@ class Datastore(PostgresDatastore):
             kinds = (vars(persistence).get(it.__name__) for it in type(error).__mro__)
             raise next(filter(None, kinds), PersistenceError)(str(error)) from error
 
-    def _look(self, connection: LogConnection, conninfo: str) -> None:
+    def _check_server(self, connection: LogConnection, conninfo: str) -> None:
         """Find out to which server a new connection leads."""
         connection.set_up(conninfo)
         if not self._has_schema:

@@ -86,7 +86,7 @@ class SharedChannel:
     def _open(self) -> BlockingChannel:
         if self._connection is None:
             self._connection = pika.BlockingConnection([*self._parameters])
-            self._keep()
+            self._start_keeper()
         if self._channel is None:
             self._channel = self._connection.channel()
             self._channel.confirm_delivery()
@@ -98,7 +98,7 @@ class SharedChannel:
             with suppress(*TROUBLE):
                 connection.close()
 
-    def _keep(self) -> None:
+    def _start_keeper(self) -> None:
         if self._keeper is None:
             thread = Thread(target=self._keep_alive, name="broker line", daemon=True)
             thread.start()  # It may fail; then the next call tries again.

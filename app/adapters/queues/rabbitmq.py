@@ -147,7 +147,7 @@ class DurableBroker(RabbitmqBroker):
 
     def backlog(self, queue: str) -> int:
         """Count the messages that wait for a worker of any process."""
-        found = self._look(queue)
+        found = self._inspect(queue)
         return 0 if found is None else int(found.message_count)
 
     def drain(self) -> None:
@@ -177,11 +177,11 @@ class DurableBroker(RabbitmqBroker):
         """Delete the queues of earlier releases; return those that hold messages, with how many."""
         left = {}
         for name in [make(queue) for queue in sorted(self.queues) for make in (dq_name, xq_name)]:
-            found = self._look(name)
+            found = self._inspect(name)
             if found is not None and found.message_count:
                 left[name] = int(found.message_count)
             elif found is not None and not found.consumer_count:
-                self._ask(methodcaller("queue_delete", name))
+                self._request(methodcaller("queue_delete", name))
         return left
 
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
@@ -220,12 +220,12 @@ class DurableBroker(RabbitmqBroker):
         except (NackError, AMQPChannelError) as error:
             raise BrokerAway(error) from error
 
-    def _look(self, queue: str) -> Any:
+    def _inspect(self, queue: str) -> Any:
         """Return what RabbitMQ tells of a queue, without declaring it; None if there is none."""
-        asked = self._ask(lambda channel: channel.queue_declare(queue, passive=True))
+        asked = self._request(lambda channel: channel.queue_declare(queue, passive=True))
         return asked and asked.method
 
-    def _ask(self, operation: Callable[[BlockingChannel], Any]) -> Any:
+    def _request(self, operation: Callable[[BlockingChannel], Any]) -> Any:
         """Run an operation on a queue; return None if there is no such queue."""
         try:
             return self._shared.call(operation)

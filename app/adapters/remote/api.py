@@ -200,7 +200,7 @@ class RemoteApi:
         self, request: Request, ends_s: float, turn_s: float, *, alone: bool
     ) -> Reply | Outcome:
         """Wait until the limits allow a call, then send once."""
-        held = self._closing.is_set() or not self._has_turn(ends_s, turn_s)
+        held = self._closing.is_set() or not self._may_call(ends_s, turn_s)
         if held or not self._places.acquire(timeout=_left_s(ends_s)):
             self._tell(self.name, "held", 0.0)
             return "held"
@@ -217,7 +217,7 @@ class RemoteApi:
             self._record(request, reply, seconds)
         return found
 
-    def _has_turn(self, ends_s: float, turn_s: float) -> bool:
+    def _may_call(self, ends_s: float, turn_s: float) -> bool:
         """Wait until the limits allow a call; False if that takes longer than its time-out.
 
         `turn_s` is the longest wait for a turn at the pace that all processes share.

@@ -38,7 +38,7 @@ class DatabaseFile:
     def opened(self) -> None:
         """Note a new connection that has read, so that its files are there, or raise as below."""
         with self._lock:
-            self._opened = self._opened or self._look()
+            self._opened = self._opened or self._identities()
             self._require()
 
     def require(self) -> None:
@@ -47,10 +47,10 @@ class DatabaseFile:
             self._require()
 
     def _require(self) -> None:
-        found = self._look()
+        found = self._identities()
         if self._opened is not None and self._opened != found:
             # SQLite itself removes a log whose last user has closed it; the next one is another.
-            if self._opened[0] != found[0] or _holds(self._opened[1]):
+            if self._opened[0] != found[0] or _has_open(self._opened[1]):
                 raise self.gone()
             self._opened = found
         self._looks_at_s = time.monotonic() + LOOK_S
@@ -60,7 +60,7 @@ class DatabaseFile:
         if time.monotonic() > self._looks_at_s:
             self.require()
 
-    def _look(self) -> list[Identity]:
+    def _identities(self) -> list[Identity]:
         return [_identity(name) for name in self._names]
 
     def gone(self) -> sqlite3.OperationalError:
@@ -78,7 +78,7 @@ def _identity(name: str) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def _holds(wanted: Identity) -> bool:
+def _has_open(wanted: Identity) -> bool:
     """Tell whether this process has a file open; True where the system does not tell."""
     if wanted is None:
         return False

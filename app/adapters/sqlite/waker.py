@@ -32,7 +32,7 @@ class SqliteWaker:
         while (left_s := deadline - time.monotonic()) > 0:
             if self._appended.wait(seen, min(left_s, LOOK_S)):
                 return True
-            self._look()
+            self._check()
         return self._appended.count != seen
 
     def start(self) -> None:
@@ -44,7 +44,7 @@ class SqliteWaker:
             if connection is not None:
                 connection.close()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Wake everybody in this process if another process has written."""
         with self._lock:
             version = self._read()

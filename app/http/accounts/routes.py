@@ -90,7 +90,7 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
     return Answer(show_page(entries, total, query), headers={"Vary": "Accept"})
 
 
-def _find_transaction(caller: Caller, given: Given[Any], transaction_id: str) -> Transaction:
+def _load_transaction(caller: Caller, given: Given[Any], transaction_id: str) -> Transaction:
     parts, wanted = given.parts, parse_id(transaction_id)
     is_known = wait_for(parts, parts.transactions.name)
     with parts.views.reading() as connection:
@@ -102,7 +102,7 @@ def _find_transaction(caller: Caller, given: Given[Any], transaction_id: str) ->
 
 @blueprint.operation(
     "GET /v1/transactions/<transaction_id>",
-    resource=_find_transaction,
+    resource=_load_transaction,
     reply=example("The transaction.", Transaction),
 )
 def read_transaction(_: Caller, given: Given[Transaction]) -> Transaction:

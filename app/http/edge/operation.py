@@ -146,7 +146,7 @@ class Operation:
     def _check(self) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
         takes_body, changes = self.body is not None, not self.line.startswith(READ)
-        is_strict, read = self.is_strict, self._reading(_keep)
+        is_strict, read = self.is_strict, self._reading(_set_parts)
 
         def check(**path: str) -> tuple[Any, Given[Any]]:
             given = self._begun(**path)
@@ -309,7 +309,7 @@ class Group(flask_smorest.Blueprint):
         self.operation = partial(Operation, self)
 
 
-def _keep(given: Given[Any], **sent: dict[str, Any]) -> None:
+def _set_parts(given: Given[Any], **sent: dict[str, Any]) -> None:
     for name, part in sent.items():
         setattr(given, name, part)
 

@@ -63,7 +63,7 @@ def _example(kind: inspect.Type, name: str, facts: Mapping[str, object] = {}) ->
         if shown := each.get("examples") or each.get("enum"):
             return shown[0]
     if isinstance(kind, inspect.StructType):
-        told = (each for each in kind.fields if each.name not in facts and _is_told(each))
+        told = (each for each in kind.fields if each.name not in facts and _is_shown(each))
         shown = {each.encode_name: _example(each.type, _named(kind, each)) for each in told}
         return {**shown, **facts}
     if isinstance(kind, inspect.CollectionType):
@@ -86,7 +86,7 @@ def _peeled(kind: inspect.Type) -> tuple[Sequence[Mapping[str, Any]], inspect.Ty
     return said, kind
 
 
-def _is_told(field: inspect.Field) -> bool:
+def _is_shown(field: inspect.Field) -> bool:
     said, kind = _peeled(field.type)
     has_own = isinstance(kind, inspect.StructType) or any("examples" in each for each in said[:1])
     return has_own or field.required or field.default is not NODEFAULT

@@ -181,7 +181,7 @@ def _new(given: Given[Any], link: Link) -> replies.NewLink:
     )
 
 
-def _find_request(caller: Caller, given: Given[Any], request_id: str) -> Link:
+def _load_request(caller: Caller, given: Given[Any], request_id: str) -> Link:
     """Return a link that the caller has asked for, also one that is pending or has failed."""
     link = given.parts.log.find(Link, parse_id(request_id))
     if link is None or link.organization_id != caller.organization_id:
@@ -191,7 +191,7 @@ def _find_request(caller: Caller, given: Given[Any], request_id: str) -> Link:
 
 @blueprint.operation(
     "GET /v1/link-requests/<request_id>",
-    resource=_find_request,
+    resource=_load_request,
     reply=Shown(replies.OUTCOME, headers=RETRY_AFTER),
 )
 def read_link_request(_: Caller, given: Given[Link]) -> Answer:
@@ -450,11 +450,11 @@ def list_topup_plans(caller: Caller, given: Given[Link]) -> list[Plan]:
     offered, now = None if parts.gate.is_drained(link.network) else link.network, parts.clock()
     rows = [row.at(now) for row in rows if (row.terms.network or SIMULATED) == offered]
     rows = _nearest_first(rows, link)
-    taken = _taken(parts, link, rows) if link.sponsor_profile is None else None
+    taken = _accepted(parts, link, rows) if link.sponsor_profile is None else None
     return [show_plan(row) for row in rows if taken is None or row.terms.provider_plan_id in taken]
 
 
-def _taken(parts: Container, link: Link, rows: Sequence[PlanRow]) -> Collection[str] | None:
+def _accepted(parts: Container, link: Link, rows: Sequence[PlanRow]) -> Collection[str] | None:
     """Return which plans the network of a link can put on it; None if it does not tell."""
     ids = dict.fromkeys(row.terms.provider_plan_id for row in rows)
     try:

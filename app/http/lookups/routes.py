@@ -105,13 +105,13 @@ def look_up(caller: Caller, given: Given[None]) -> Commit[LookupResult]:
     return Commit(partial(lookups.run, *asked), partial(lookups.begin, *asked), answer)
 
 
-def _find_lookup(caller: Caller, given: Given[Any], lookup_id: str) -> LookupResult:
+def _load_lookup(caller: Caller, given: Given[Any], lookup_id: str) -> LookupResult:
     return given.parts.single_lookup.read(caller.organization_id, parse_id(lookup_id))
 
 
 @blueprint.operation(
     "GET /number-lookup/lookups/<lookup_id>",
-    resource=_find_lookup,
+    resource=_load_lookup,
     reply=Shown(ANSWER, leads_to=_TO_CHARGE),
 )
 def read_lookup(_: Caller, given: Given[LookupResult]) -> Answer:
@@ -237,13 +237,13 @@ def read_results(caller: Caller, given: Given[JobCounts]) -> Response:
     return job_replies.results_reply(parts, row, wanted, given.query.get("status"))
 
 
-def _find_to_cancel(caller: Caller, given: Given[Any], job_id: str) -> BulkJob:
+def _load_to_cancel(caller: Caller, given: Given[Any], job_id: str) -> BulkJob:
     return given.parts.bulk_cancel.find(caller.organization_id, parse_id(job_id))
 
 
 @blueprint.operation(
     "DELETE /number-lookup/bulk/<job_id>",
-    resource=_find_to_cancel,
+    resource=_load_to_cancel,
     reply=job_replies.CANCELLED,
     errors="JOB_FINISHED",
 )

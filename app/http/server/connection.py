@@ -221,14 +221,14 @@ class Connection(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._unsent = self.transport.get_write_buffer_size()
-        self._rest()
+        self._await_client()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         if self._idle:
             self._wait_for(self._keep_alive_s)
         elif not self._lingers:
-            self._rest()
+            self._await_client()
 
     # Called by the parser.
 
@@ -347,9 +347,9 @@ class Connection(HttpToolsProtocol):
     def _wait_for(self, seconds: float) -> None:
         """Give the client so long for what it sends next, and little at the end of the process."""
         self._until_s = self.loop.time() + (min(seconds, SOON_S) if self._stopping else seconds)
-        self._rest()
+        self._await_client()
 
-    def _rest(self) -> None:
+    def _await_client(self) -> None:
         """Wait for a client to take its reply; else for ours, or until what it sends is due."""
         if self.flow.write_paused:
             self._set_timer(WRITE_S, self._cut)
@@ -496,7 +496,7 @@ class Connection(HttpToolsProtocol):
             return
         self._load.waiting.pop(self, None)
         self.cycle = cycle
-        self._rest()
+        self._await_client()
         self._start_asgi_task(cycle, self.app)
 
 

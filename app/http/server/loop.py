@@ -114,12 +114,12 @@ class Loop:
 
     def again(self, reply: Reply, route: str, environ: Environ) -> Reply:
         """Return the reply to another caller for this one."""
-        own = (ID, self._note(environ["REQUEST_METHOD"], route, reply.status, environ))
+        own = (ID, self._record(environ["REQUEST_METHOD"], route, reply.status, environ))
         return reply._replace(headers=[own if each[0] == ID else each for each in reply.headers])
 
     def problem(self, problem: Refused, environ: Environ) -> Reply:
         """Return the reply to a request that is not passed on; parts of it may be missing."""
-        request_id = self._note("-", "-", problem.status, environ)
+        request_id = self._record("-", "-", problem.status, environ)
         if environ["REQUEST_URI"] in self._token_paths:
             body = msgspec.json.encode(replies.oauth_body(problem))
         else:
@@ -131,7 +131,7 @@ class Loop:
         headers = [(ID, request_id), NO_SNIFF, NO_STORE, *retry_after(problem).items()]
         return in_json(problem.status, body, headers)
 
-    def _note(self, method: str, route: str, status: int, environ: Environ) -> str:
+    def _record(self, method: str, route: str, status: int, environ: Environ) -> str:
         """Log and count a reply; return the id of its request."""
         request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), uuid4)
         note_answer(self._count, method, route, status, duration_ms=0.0, request_id=request_id)

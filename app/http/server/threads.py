@@ -67,13 +67,13 @@ class Threads:
     def _work(self) -> None:
         while (call := self._ready.get()) is not None:
             owner, run = call
-            let_others_on(partial(self._rest, owner))
+            let_others_on(partial(self._lend_slot, owner))
             run()
             del call, run  # A waiting thread must not keep its last request in memory.
             self._computing.leave(owner)
 
     @contextmanager
-    def _rest(self, owner: Owner) -> Iterator[None]:
+    def _lend_slot(self, owner: Owner) -> Iterator[None]:
         """Lend the slot of a thread to another call, unless too many of the owner rest already."""
         with ExitStack() as stack:
             with suppress(Refused):

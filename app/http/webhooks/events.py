@@ -164,10 +164,10 @@ class Waiters:
         while self._goes_on():
             mark, is_behind = self._parts.waker.count, True
             try:
-                is_behind = self._look()
+                is_behind = self._refresh()
             except Exception as error:  # noqa: BLE001  # Those who wait get an answer all the same.
                 log_place(logger, error)
-                self._tell(None)
+                self._notify(None)
             pause.wait(PACE_S)
             if not is_behind:
                 self._parts.waker.wait(mark, IDLE_S)
@@ -177,7 +177,7 @@ class Waiters:
             self._looking = bool(self._waiting)
             return self._looking
 
-    def _look(self) -> bool:
+    def _refresh(self) -> bool:
         """Tell those for whom there is news; return whether more may come at once."""
         parts, seen = self._parts, self._seen
         until = known_until(parts)
@@ -186,10 +186,10 @@ class Waiters:
         if until > seen:
             models = parts.webhook_messages, parts.transactions
             news = [each.news(parts.views, seen, until) for each in models]
-            self._tell(news, seen, until)
+            self._notify(news, seen, until)
         return self._seen < until or until < parts.log.head()
 
-    def _tell(self, news: News | None, after: int = 0, until: int = 0) -> None:
+    def _notify(self, news: News | None, after: int = 0, until: int = 0) -> None:
         """Tell those whom it concerns, all if None, of the news between two positions."""
         with self._lock:
             found = [tell for it, tell in self._waiting.items() if news is None or it.wants(news)]

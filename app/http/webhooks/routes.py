@@ -413,7 +413,7 @@ def send_test_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     Whatever types it is told of. It is sent once; what came of it stands in the deliveries.
     """
     made = given.parts.webhooks.test(caller.organization_id, given.found.id, given.cause())
-    return _asked(given.found.id, Asked(made))
+    return _accepted(given.found.id, Asked(made))
 
 
 @blueprint.operation(
@@ -472,7 +472,7 @@ def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     asked, replayed = parts.webhooks.redeliver_failed(
         owner, at, Failed(given.body["since"], find), given.key, given.cause()
     )
-    return _asked(at, AskedAgain(asked.delivery_ids, asked.has_more), replayed=replayed)
+    return _accepted(at, AskedAgain(asked.delivery_ids, asked.has_more), replayed=replayed)
 
 
 @blueprint.operation(
@@ -493,14 +493,14 @@ def redeliver(caller: Caller, given: Given[Delivery]) -> Answer:
     replayed = given.parts.webhooks.redeliver(
         caller.organization_id, at, delivery_id, given.key, given.cause()
     )
-    return _asked(at, Asked(delivery_id), replayed=replayed)
+    return _accepted(at, Asked(delivery_id), replayed=replayed)
 
 
 def _location(webhook_id: UUID) -> str:
     return f"{reached(CURRENT.get().parts.settings.base)}/v1/webhooks/{webhook_id}"
 
 
-def _asked(webhook_id: UUID, asked: Struct, *, replayed: bool = False) -> Answer:
+def _accepted(webhook_id: UUID, asked: Struct, *, replayed: bool = False) -> Answer:
     headers = {"Location": f"{_location(webhook_id)}/deliveries", **replay_headers(replayed)}
     return Answer(asked, 202, headers)
 

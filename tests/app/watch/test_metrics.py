@@ -23,6 +23,7 @@ from domain.errors import (
     Refused,
     ServiceUnavailable,
 )
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.lookups.single import LookupRequest
 from domain.provider_errors import Unavailable
 from projections.engine.positions import Positions
@@ -110,11 +111,13 @@ def test_work_that_does_not_move_shows(installation: Installation) -> None:
     clock = SetClock()
     process = installation.process(clock)
     assert scrape(process)["oldest_unfinished_job_seconds"] == 0
-    process.create_job(process.organization(), numbers(2))
+    job_id = process.create_job(process.organization(), numbers(SLICE_ITEMS + 1))
+    clock.forward(seconds=3)
+    process.bulk_lookup.work(job_id, 1)
     process.projector.catch_up()
     clock.forward(seconds=5)
     shown = scrape(process)
-    assert shown["oldest_unfinished_job_seconds"] == 5
+    assert shown["oldest_unfinished_job_seconds"] == 8
     assert shown["oldest_unfinished_job_idle_seconds"] == 5
     assert shown["oldest_unfinished_link_seconds"] == 0
     assert [shown[OFFLINE], shown[NETWORK.format("simulated")]] == [1, 1]

@@ -1,24 +1,16 @@
-"""Jobs as read: their counts, their settlements, and which of them are idle."""
+"""Jobs as read: lists, whose they are, and how the oldest open one is found."""
 
 import re
-from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
 import pytest
 
-from domain.lookups.bulk_commands import SLICE_ITEMS
+from app.bootstrap.observed import Observed
 from projections.models.jobs import JobStatus
 from tests.installation import Process, SetClock, numbers, sqlite_only
 from tests.projections.looking import plan_of, statements
 from tests.support.erasing import erase_months
-
-
-def idle(process: Process, seconds: float = 0, limit: int = 100) -> list[UUID]:
-    idle_for = timedelta(seconds=seconds)
-    return [
-        job.id for job in process.ask(process.jobs.unfinished, process.clock(), limit, idle_for)
-    ]
 
 
 @pytest.mark.any_database
@@ -53,25 +45,10 @@ def test_nobody_reads_the_jobs_of_others(process: Process, organization_id: UUID
         assert read(process.views, other, job_id) is None
 
 
-def test_jobs_that_are_idle_come_longest_idle_first_and_bounded(
-    process: Process, organization_id: UUID, clock: SetClock
-) -> None:
-    jobs = []
-    for _ in range(4):
-        jobs.append(process.create_job(organization_id, numbers(SLICE_ITEMS + 1)))
-        clock.forward(seconds=10)
-    process.bulk_lookup.work(jobs[0], 1)
-    assert idle(process) == [*jobs[1:], jobs[0]]
-    assert idle(process, limit=2) == jobs[1:3]
-    assert idle(process, seconds=30) == [jobs[1]]
-    assert idle(process, seconds=30.1) == []
-
-
 @sqlite_only("the plan of a query is told in SQLite's words")
-def test_idle_jobs_are_found_by_the_index_of_unfinished_ones(process: Process) -> None:
-    asked = statements(process, lambda: idle(process))
+def test_the_age_of_open_jobs_is_found_by_their_index(process: Process) -> None:
+    asked = statements(process, Observed(process).work)
     told = " ".join(
         plan_of(process, *next(each for each in asked if "finished_at IS NULL" in each[0]))
     )
     assert re.search(r"SCAN jobs USING INDEX jobs_unfinished", told)
-    assert "TEMP B-TREE FOR ORDER BY" not in told

@@ -176,7 +176,7 @@ class BicsNetwork(StockNetwork):
             message = "bics knows no such eSIM"
             raise Rejected(message)
         if sim.endpoint_id is not None:
-            return self._kept(iccid, reference, deadline)
+            return self._existing_endpoint(iccid, reference, deadline)
         request = {
             "requestParam": {
                 "name": reference,
@@ -192,22 +192,22 @@ class BicsNetwork(StockNetwork):
         try:
             made = self._session.change("POST", "/CreateEndPoint", request, deadline, Created)
         except Rejected:  # Perhaps because an earlier call of ours has succeeded meanwhile.
-            return self._kept(iccid, reference, deadline)
+            return self._existing_endpoint(iccid, reference, deadline)
         if str(made.end_point_id) in NONE:
             message = "bics tells of a creation without its endpoint"
             raise OutcomeNotTold(message)
-        return self._made(str(made.end_point_id), iccid, reference, deadline)
+        return self._active(str(made.end_point_id), iccid, reference, deadline)
 
-    def _kept(self, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
+    def _existing_endpoint(self, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
         """Return the endpoint of an eSIM if it has our reference; otherwise raise Rejected."""
         with in_doubt():
-            found = self._find(iccid, deadline)
+            found = self._load_endpoint(iccid, deadline)
         if found is not None and found.reference == reference:
             return found
         message = "bics refuses the endpoint, or the eSIM has another one"
         raise Rejected(message)
 
-    def _made(self, endpoint_id: str, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
+    def _active(self, endpoint_id: str, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
         """Activate a new endpoint; a failure is OutcomeUnknown, because the endpoint exists."""
         with becoming(ProviderError):
             self._activate(endpoint_id, deadline)
@@ -219,9 +219,9 @@ class BicsNetwork(StockNetwork):
         The activation is the last part of a creation and is safe to repeat. If BICS refuses it, the
         endpoint is returned as it is.
         """
-        return self._find(iccid, time_left(timeout_s))
+        return self._load_endpoint(iccid, time_left(timeout_s))
 
-    def _find(self, iccid: str, deadline: Deadline) -> Endpoint | None:
+    def _load_endpoint(self, iccid: str, deadline: Deadline) -> Endpoint | None:
         sim = self._sim(iccid, deadline)
         if sim is None or sim.endpoint_id is None:
             return None

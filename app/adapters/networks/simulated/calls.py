@@ -35,7 +35,7 @@ class Calls:
     @contextmanager
     def reading(self, timeout_s: float) -> Iterator[Call]:
         """Lend a connection for single statements; every failure becomes Unavailable."""
-        now, deadline = self._begin(timeout_s)
+        now, deadline = self._start_call(timeout_s)
         try:
             with self._database.reading() as connection:
                 yield Call(connection, now, deadline)
@@ -52,7 +52,7 @@ class Calls:
         Durable, because the caller's log may soon name what the call has made, and a crash must not
         make this database forget it.
         """
-        now, deadline = self._begin(timeout_s)
+        now, deadline = self._start_call(timeout_s)
         committing = False
         try:
             with self._database.writing(durable=True) as connection:
@@ -69,7 +69,7 @@ class Calls:
         """Return how many seconds of the call's time-out are left."""
         return max(0.0, (call.deadline - self._clock()).total_seconds())
 
-    def _begin(self, timeout_s: float) -> tuple[datetime, datetime]:
+    def _start_call(self, timeout_s: float) -> tuple[datetime, datetime]:
         if timeout_s <= 0:
             message = "no time is left to ask the simulated network"
             raise Unavailable(message)

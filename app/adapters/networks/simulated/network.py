@@ -204,7 +204,7 @@ class SimulatedNetwork(StockNetwork):
             raise Rejected(message)
         owner = self._owner_of and self._owner_of(iccid)
         with self._calls.changing(timeout_s) as call:
-            kept = self._kept(call, iccid, reference)
+            kept = self._earlier_result(call, iccid, reference)
             now, ahead = self._time(call, owner)
             made = kept
             if made is None:
@@ -328,7 +328,7 @@ class SimulatedNetwork(StockNetwork):
             raise kind(message)
         return fault
 
-    def _kept(self, call: Call, iccid: str, reference: str) -> Subscription | None:
+    def _earlier_result(self, call: Call, iccid: str, reference: str) -> Subscription | None:
         """Return the result of an earlier creation; refuse a new one if the eSIM is not free.
 
         Locks the eSIM, so that two creations come one after the other.

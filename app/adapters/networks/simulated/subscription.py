@@ -301,17 +301,17 @@ class Subscription(Struct, frozen=True):
         return Usage(
             status=self.status,
             addons=[
-                _usage_of(addon, now, self._told(addon.expires_at, ahead))
+                _usage_of(addon, now, self._by_our_clock(addon.expires_at, ahead))
                 for addon in addons
                 if addon.is_listed(now)
             ],
             as_of=now - ahead,
-            installed_at=self._told(habits.installed_at, ahead) if is_installed else None,
-            first_used_at=self._told(habits.first_used_at, ahead) if is_used else None,
+            installed_at=self._by_our_clock(habits.installed_at, ahead) if is_installed else None,
+            first_used_at=self._by_our_clock(habits.first_used_at, ahead) if is_used else None,
             msisdn=msisdn_of(self.iccid),
         )
 
-    def _told(self, moment: datetime | None, ahead: timedelta) -> datetime | None:
+    def _by_our_clock(self, moment: datetime | None, ahead: timedelta) -> datetime | None:
         """Return a moment by our clock, which is never before the creation of the endpoint."""
         return moment and max(moment - ahead, self.created_at - self.ahead)
 
@@ -335,7 +335,7 @@ class Subscription(Struct, frozen=True):
             status=self.status,
             connected=connected,
             network=network if connected else None,
-            last_seen_at=self._told(self.habits.last_seen(until), ahead) if used else None,
+            last_seen_at=self._by_our_clock(self.habits.last_seen(until), ahead) if used else None,
             as_of=now - ahead,
         )
 

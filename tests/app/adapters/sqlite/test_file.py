@@ -18,8 +18,8 @@ class Interrupted(DatabaseFile):
         super().__init__(path)
         self.looked, self.worked = Event(), Event()
 
-    def _look(self) -> list[Identity]:
-        found = super()._look()
+    def _identities(self) -> list[Identity]:
+        found = super()._identities()
         if not self.looked.is_set():
             self.looked.set()
             self.worked.wait(MEANWHILE_S)
