@@ -15,7 +15,7 @@ from domain.links.network import EsimNetwork, Notifying
 from domain.lookups.ports import Found, LookupProvider
 from domain.provider_errors import (
     NotAnswered,
-    OutcomeNotTold,
+    OutcomeNotStated,
     ProviderError,
     Rejected,
     Unavailable,
@@ -79,8 +79,8 @@ class CircuitBreaker:
         began_s = time.monotonic()
         try:
             answer = reached(*args, **kwargs)
-        except (Rejected, NotAnswered, OutcomeNotTold) as error:
-            if isinstance(error, OddRecord | OutcomeNotTold):
+        except (Rejected, NotAnswered, OutcomeNotStated) as error:
+            if isinstance(error, OddRecord | OutcomeNotStated):
                 _log.warning("%s: an odd record: %s", self._called, error)
             self._record_success()
             raise

@@ -159,7 +159,7 @@ def fee(micros: int = 1, links: int = 1) -> MonthlyFee:
 
 
 def charged(due: MonthlyFee) -> None:
-    due.note_charged(cause(1))
+    due.record_charged(cause(1))
 
 
 FEES: list[Any] = [
