@@ -69,7 +69,7 @@ class CircuitBreaker:
     def call(self, reached: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call; raise Unavailable without calling while the circuit is open.
 
-        `Rejected`, `NotAnswered` and `OutcomeNotTold` count as answers, because what one reply
+        `Rejected`, `NotAnswered` and `OutcomeNotStated` count as answers, because what one reply
         says of one number or one eSIM is no outage. `Busy` counts as nothing. Every other error
         counts as a failure, even an unknown one.
         """

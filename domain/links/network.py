@@ -5,7 +5,7 @@ created. An *order* buys an eSIM with its plan on it, so the ICCID comes with th
 
 Errors are those of `domain.provider_errors`: Unavailable (nothing happened), Rejected (final,
 nothing happened) and OutcomeUnknown (look it up before anything is repeated). What one reply says
-oddly of one eSIM is NotAnswered or OutcomeNotTold, which are no outage.
+oddly of one eSIM is NotAnswered or OutcomeNotStated, which are no outage.
 """
 
 import re

@@ -171,9 +171,7 @@ GUARDS: list[Any] = [*HELD, *LINKS, *CHANGES, *JOBS, *FEES]
 
 @pytest.mark.parametrize(("make", "history", "step"), GUARDS)
 def test_what_nobody_may_ask_for_is_a_bug_and_records_nothing(
-    make: Callable[[], Root],
-    history: list[Callable[[Any], object]],
-    step: Callable[[Any], object],
+    make: Callable[[], Root], history: list[Callable[[Any], object]], step: Callable[[Any], object]
 ) -> None:
     made = after(make(), *history)
     before = len(made.pending_events)

@@ -86,7 +86,7 @@ def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
     if isinstance(error, NetworkUnavailable) and given.parts.gate.held:
         error = InstallationHeld()  # It was not asked, however well it is.
     if isinstance(error, ServiceUnavailable | OUTAGE):
-        given.kept[OUTAGES].note(error)
+        given.kept[OUTAGES].record(error)
     if isinstance(error, Refused):
         more = problems.BASIC if error.code == "invalid_client" else challenge(error)
         return error, {**replies.replay_headers(error.is_bound), **more}

@@ -145,7 +145,7 @@ class Load:
         if self._more_bytes <= RECOUNT_BYTES:
             return
         self._more_bytes = 0
-        total = sum(each.held_bytes() for each in self._connections)
+        total = sum(each.buffered_bytes() for each in self._connections)
         for each in [*self.waiting]:
             if total <= HELD_BYTES_MAX:
                 return

@@ -58,11 +58,7 @@ WAYS: dict[str, tuple[str, str, Act]] = {
     "release": ("webhook_deliveries", DELIVERIES, lambda it: it.webhook_deliveries.release()),
     "reopen": ("webhook_deliveries", DELIVERIES, reopen),
     "links": ("network_readings", READINGS, lambda it: it.readings.forget_links(OWNER, IDS)),
-    "numbers": (
-        "lookup_cache",
-        CACHE,
-        lambda it: it.lookup_cache.forget_numbers(OWNER, NUMBERS),
-    ),
+    "numbers": ("lookup_cache", CACHE, lambda it: it.lookup_cache.forget_numbers(OWNER, NUMBERS)),
 }
 KEY = {"counters": "key", "reading_turns": "link_id", "network_readings": "link_id"}
 KEY |= {"webhook_deliveries": "id", "lookup_cache": "phone_number"}

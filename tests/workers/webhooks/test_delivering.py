@@ -472,9 +472,7 @@ def test_what_a_clock_that_was_set_back_has_planned_waits_no_longer_than_its_pau
     assert len(lab.sender.attempts) == failures + 1
 
 
-def test_failures_by_a_clock_that_was_set_back_begin_when_that_is_noticed(
-    clock: SetClock,
-) -> None:
+def test_failures_by_a_clock_that_was_set_back_begin_when_that_is_noticed(clock: SetClock) -> None:
     ahead = Health(0, None).after(clock() + timedelta(hours=3), is_success=False)
     assert ahead.after(clock(), is_success=False) == Health(2, clock())
 
