@@ -79,7 +79,7 @@ def resting() -> AbstractContextManager[object]:
     return _thread.rest()
 
 
-def rest_s(seconds: float) -> None:
+def sleep_s(seconds: float) -> None:
     """Sleep, and let others compute meanwhile."""
     with resting():
         time.sleep(seconds)

@@ -95,7 +95,7 @@ class Limiter:
             each()
         return False
 
-    def take(self, owner: Owner) -> None:
+    def reacquire(self, owner: Owner) -> None:
         """Take a slot even if there is none: for who had one, and gave it back for a while."""
         with self._lock:
             self._count_up(owner, 1)

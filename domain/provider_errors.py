@@ -28,14 +28,14 @@ class OutcomeUnknown(ProviderError):
     """Raised when a reply was lost or late; the call may have had its effect, or still have it."""
 
 
-class OutcomeNotTold(OutcomeUnknown):
+class OutcomeNotStated(OutcomeUnknown):
     """Raised when the provider is up, but its reply to a change does not tell the outcome."""
 
 
 def unknown_after(error: ProviderError) -> OutcomeUnknown:
     """Return what an error in the middle of a change means, and keep whether the provider is up."""
-    is_up = isinstance(error, Rejected | NotAnswered | OutcomeNotTold)
-    return (OutcomeNotTold if is_up else OutcomeUnknown)(str(error))
+    is_up = isinstance(error, Rejected | NotAnswered | OutcomeNotStated)
+    return (OutcomeNotStated if is_up else OutcomeUnknown)(str(error))
 
 
 @contextmanager

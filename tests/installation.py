@@ -285,7 +285,7 @@ class Process(Parts):
     def drain(self, provider: str, *, end: bool = False) -> None:
         """Give a provider no new work, or work again, as this process has seen."""
         drains.switch_provider(self.log, provider, self.cause(), drained=not end)
-        self.gate.look_at_drains()
+        self.gate.refresh_drains()
 
 
 class Installation:

@@ -80,7 +80,7 @@ class Creating(Worked[Link, S]):
                 network = self.networks.of(link.network)
                 usage = network.usage(endpoint.endpoint_id, timeout_s=timeout_s)
         try:
-            self.readings.keep_usage(link.organization_id, link.id, usage)
+            self.readings.save_usage(link.organization_id, link.id, usage)
         except Exception:  # It is only a cache, so the link is activated all the same.
             logger.warning("the first reading of link %s was not kept", link.id, exc_info=True)
         mine = (a.addon_id for a in usage.addons if a.provider_plan_id == plan.provider_plan_id)
@@ -224,7 +224,7 @@ class CreateEndpoint(Creating[Made]):
         try:
             network.remove_endpoint(work.endpoint_id, timeout_s=CALL_S)
         except Rejected:
-            work.note_endpoint_left_over(self.cause(work))
+            work.record_endpoint_left_over(self.cause(work))
             self.log.append(work)
             return None
         work.record(Link.EndpointRemoved, self.cause(work), endpoint_id=work.endpoint_id)
@@ -309,7 +309,7 @@ class PlaceOrder(Creating[Placed]):
             esim = claim(self.log, work.network, order, work.id, cause)
         except Conflict:
             raise Unavailable from None
-        work.note_order_placed(order, cause, adopted=not own)
+        work.record_order_placed(order, cause, adopted=not own)
         work.activate(endpoint, lpa, cause, adopted=adopted)
         was_lost = not own or work.attempts > 1  # The outcome of one of its calls is unknown.
         settles_after = self.networks.of(work.network).settles_after

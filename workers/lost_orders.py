@@ -52,7 +52,7 @@ class LostOrders:
             if of_this and not is_claimed(self.log, lost.network, order):
                 cause = self._cause(lost)
                 esim = claim(self.log, lost.network, order, lost.link_id, cause)
-                lost.note_found(order, cause)
+                lost.record_found(order, cause)
                 self.log.append(lost, esim)
                 return lost
         lost.record(LostOrder.Settled, self._cause(lost))
@@ -67,7 +67,7 @@ class LostOrders:
         esim = self.log.get(Esim, esim_id(lost.network, order.iccid))
         if esim.link_id is not None:
             esim.release(lost.link_id, cause)
-        lost.note_ended(cause, taken_back=taken_back)
+        lost.record_ended(cause, taken_back=taken_back)
         self.log.append(lost, esim)
         if not taken_back:
             logger.error("an order of link %s is left over: nobody has it", lost.link_id)

@@ -102,7 +102,7 @@ class RemovePlan(Changing[bool]):
 
     def settle(self, work: PlanChange, seen: bool | None, cause: Cause) -> Commit:  # noqa: FBT001  # What the network shows.
         link = self.link_of(work)
-        (work.note_removed if seen else work.finish)(link, cause)
+        (work.record_removed if seen else work.finish)(link, cause)
         return [work, link], []
 
     def clean_up(self, work: PlanChange) -> PlanChange | None:
@@ -162,7 +162,7 @@ class AddPlan(Changing[Added]):
         else:
             assert seen is not None
             _, addon, adopted = seen
-            work.note_added(link, addon, cause, adopted=adopted)
+            work.record_added(link, addon, cause, adopted=adopted)
         return [work, link], []
 
     def undo(self, newest: PlanChange, seen: Added) -> None:
@@ -182,7 +182,7 @@ class AddPlan(Changing[Added]):
         except ProviderError:  # Nobody tries again, so this is an incident.
             if addon_id is not None:
                 left, plan, cause = addon_id, addition.plan, self.cause(newest)
-                self.log.change(link, lambda it: it.note_plan_left_over(left, plan, cause))
+                self.log.change(link, lambda it: it.record_plan_left_over(left, plan, cause))
 
     def clean_up(self, work: PlanChange) -> PlanChange | None:
         """Take off what has come after all; end the change once nothing can come any more."""

@@ -17,12 +17,12 @@ from domain.cause import Cause, Clock
 from domain.errors import Conflict, ServiceUnavailable
 from domain.links.link import Link
 from domain.links.network import NetworkReading, Usage
-from domain.links.readings import LinkReadings, PlanStage, note_plans, plans_of
+from domain.links.readings import LinkReadings, PlanStage, plans_of, record_plans
 from domain.provider_errors import NotAnswered, ProviderError, Rejected
 from projections.engine.complaint import Complaint
 from projections.engine.database import Database
 from projections.models.links import ActivatedLink, Links
-from projections.stores.reading_turns import NewTurn, ReadingTurns
+from projections.stores.reading_turns import DueReading, ReadingSchedule
 
 READERS: Final = 4  # Threads of a network; each call may take seconds.
 FEED_LINKS: Final = 200
@@ -56,7 +56,7 @@ class Lane:
         with self._lock:
             self._links += links.items()
 
-    def take(self) -> tuple[UUID, NetworkReading] | None:
+    def claim(self) -> tuple[UUID, NetworkReading] | None:
         """Return a link with what was last read of it; `done` must follow."""
         with self._lock:
             if not self._links:
@@ -93,7 +93,7 @@ class BackgroundReading:
     """
 
     link_readings: LinkReadings
-    reading_turns: ReadingTurns
+    reading_turns: ReadingSchedule
     database: Database
     links: Links
     clock: Clock
@@ -111,17 +111,17 @@ class BackgroundReading:
         now = self.clock()
         for link_id in self.reading_turns.ending(now, TELL_LINKS):
             try:
-                self._tell_end(link_id)
+                self._announce_end(link_id)
             except ServiceUnavailable:
                 raise
             except Exception as error:  # noqa: BLE001  # Whatever the error, others have their turn.
                 self._untold.of(error)
-                self.reading_turns.note_told(link_id, now + self.every)
+                self.reading_turns.set_next_end(link_id, now + self.every)
         fed = 0
         for network, lane in self.lanes.items():
             if lane.is_empty:
                 due = self.reading_turns.due(network, now, FEED_LINKS)
-                seen = self.link_readings.readings.find([*due]) if due else {}
+                seen = self.link_readings.readings.load([*due]) if due else {}
                 unknown = NetworkReading()
                 feed = {
                     each: unknown if asked_for else seen.get(each, unknown)
@@ -135,7 +135,7 @@ class BackgroundReading:
         """Read links of a network until the end; runs in several threads."""
         lane, complaint = self.lanes[network], Complaint(f"the reading of links of {network}")
         while not stop.is_set():
-            if (taken := lane.take()) is None:
+            if (taken := lane.claim()) is None:
                 stop.wait(IDLE_S)
                 continue
             link_id, seen = taken
@@ -188,7 +188,7 @@ class BackgroundReading:
         """Return when an end is to be recorded; if now, it stays due until it is in the log."""
         now = self.clock()
         pending = len(link.pending_events)
-        after = note_plans(link, usage, now, Cause(now, "readings"))
+        after = record_plans(link, usage, now, Cause(now, "readings"))
         return now if len(link.pending_events) > pending else after
 
     def enter(self) -> None:
@@ -199,17 +199,17 @@ class BackgroundReading:
             with self.database.reading() as connection:
                 new = self.links.activated_after(connection, self._entered, ENTER_LINKS)
             if new:  # They were read at their activation.
-                turns = [self._first_turn(each) for each in new]
+                turns = [self._first_reading(each) for each in new]
                 self.reading_turns.enter(turns, self.clock())
                 self._entered = turns[-1].position
             if len(new) < ENTER_LINKS:
                 return
 
-    def _first_turn(self, link: ActivatedLink) -> NewTurn:
+    def _first_reading(self, link: ActivatedLink) -> DueReading:
         due_at = link.activated_at + self.every
-        return NewTurn(link.id, link.organization_id, link.network, link.position, due_at)
+        return DueReading(link.id, link.organization_id, link.network, link.position, due_at)
 
-    def _tell_end(self, link_id: UUID) -> None:
+    def _announce_end(self, link_id: UUID) -> None:
         """Record that a plan ends soon by the last reading, even if the network is silent now."""
         link, now = self.link_readings.log.find(Link, link_id), self.clock()
         if link is None or not link.is_live:
@@ -217,11 +217,11 @@ class BackgroundReading:
             return
         if self.link_readings.must_wait(link):
             return  # It is still due.
-        seen = self.link_readings.readings.find([link_id]).get(link_id, NetworkReading())
-        after = note_plans(link, seen.usage, now, Cause(now, "readings"))
+        seen = self.link_readings.readings.load([link_id]).get(link_id, NetworkReading())
+        after = record_plans(link, seen.usage, now, Cause(now, "readings"))
         if link.pending_events:
             try:
                 self.link_readings.log.append(link)
             except Conflict:
                 return  # It is still due, and the next tick sees what the other writer did.
-        self.reading_turns.note_told(link_id, after)
+        self.reading_turns.set_next_end(link_id, after)

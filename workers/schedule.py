@@ -56,7 +56,7 @@ class Schedule:
         return ran
 
 
-def keep_time(stop: Event, tick: Callable[[], object]) -> None:
+def run_schedule(stop: Event, tick: Callable[[], object]) -> None:
     """Tick until `stop` is set; a tick that raises, such as one without its lock, is skipped."""
     complaint = Complaint("the tick of the clock")
     while not stop.wait(TICK_S):

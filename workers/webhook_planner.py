@@ -128,7 +128,7 @@ class WebhookPlanner(Consumer):
             changed_at = self._endpoints.changed_at(connection)
             if changed_at == self._changed_at:
                 return
-            found = self._endpoints.told(connection)
+            found = self._endpoints.active(connection)
         told = defaultdict[UUID, list[WebhookEndpointRow]](list)
         for each in found:
             told[each.organization_id].append(each)

@@ -26,7 +26,7 @@ from domain.webhooks.endpoint import DisabledReason, WebhookEndpoint
 from domain.webhooks.ports import Delivery, Send, Sent
 from domain.webhooks.retries import DISABLED_AFTER, PAUSE_MAX, Health, after_attempt
 from domain.webhooks.signatures import Generation
-from projections.stores.deliveries import Deliveries, Taken
+from projections.stores.deliveries import Claimed, Deliveries
 from workers.routes import Publisher, webhook_message
 
 SUCCESS = 2  # The hundreds of a status (RFC 9110).
@@ -80,7 +80,7 @@ class WebhookWork:
         if not self.can_sign() or (place := self.place(organization_id, endpoint_id)) is None:
             return
         with place:
-            has_more = self._take_turn(organization_id, endpoint_id)
+            has_more = self._deliver_turn(organization_id, endpoint_id)
         if has_more:
             self._ring(organization_id, endpoint_id)
 
@@ -96,12 +96,12 @@ class WebhookWork:
             if here:
                 taken.enter_context(self._endpoints.slot(endpoint_id))
             else:
-                self._endpoints.take(endpoint_id)
+                self._endpoints.reacquire(endpoint_id)
                 taken.callback(self._endpoints.leave, endpoint_id)
             return taken.pop_all()
         return None
 
-    def note(self, endpoint_id: UUID, *, is_slow: bool) -> None:
+    def remember(self, endpoint_id: UUID, *, is_slow: bool) -> None:
         """Remember whether the last attempt at an endpoint was slow or failed."""
         with self._lock:
             if not is_slow:
@@ -122,11 +122,11 @@ class WebhookWork:
             for organization_id, endpoint_id in free[: self.threads]:
                 self.publisher.publish(webhook_message(organization_id, endpoint_id))
 
-    def _take_turn(self, organization_id: UUID, endpoint_id: UUID) -> bool:
+    def _deliver_turn(self, organization_id: UUID, endpoint_id: UUID) -> bool:
         """Deliver one by one until nothing is left or the turn is over; tell if more is left."""
         began, has_rung = time.monotonic(), False
         while (
-            taken := self.webhook_deliveries.take(endpoint_id, self.clock(), PLACES)
+            taken := self.webhook_deliveries.claim(endpoint_id, self.clock(), PLACES)
         ) is not None:
             if taken.has_more and not has_rung and self._has_place(organization_id, endpoint_id):
                 self._ring(organization_id, endpoint_id)
@@ -137,7 +137,7 @@ class WebhookWork:
                 return taken.has_more
         return False
 
-    def _attempt(self, taken: Taken) -> bool:
+    def _attempt(self, taken: Claimed) -> bool:
         """Make an attempt; False if the endpoint should be left alone for now."""
         delivery, now = taken.delivery, self.clock()
         endpoint = self.log.find(WebhookEndpoint, delivery.endpoint_id)
@@ -154,7 +154,7 @@ class WebhookWork:
         sent = self.send(address.url, headers, delivery.body)
         is_success = sent.status is not None and sent.status // 100 == SUCCESS
         is_slow = not is_success or sent.duration_ms > SLOW_S * 1000
-        self.note(endpoint.id, is_slow=is_slow)
+        self.remember(endpoint.id, is_slow=is_slow)
         self._settle(endpoint, taken, sent, is_success=is_success)
         return is_success
 
@@ -171,7 +171,7 @@ class WebhookWork:
         }
 
     def _settle(
-        self, endpoint: WebhookEndpoint, taken: Taken, sent: Sent, *, is_success: bool
+        self, endpoint: WebhookEndpoint, taken: Claimed, sent: Sent, *, is_success: bool
     ) -> None:
         """Store the outcome; disable the endpoint first, so a crash between repeats the attempt."""
         now, health = self.clock(), taken.health

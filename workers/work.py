@@ -112,7 +112,7 @@ class Work:
         """
         for _ in range(TRIES_MAX):
             with self._lock:
-                taken, more = self._take(job_id, slice_index)
+                taken, more = self._claim_slice(job_id, slice_index)
             if taken is None:
                 return
             if more is not None:
@@ -184,7 +184,7 @@ class Work:
         """Find the slices that may be taken here, at most two of each organization."""
         for owner in filter(_is_of_slices, look.owners):
             free = self._free(look, owner, 2)
-            if free and not self._may_hold(owner):
+            if free and not self._may_claim(owner):
                 self._is_left = True
                 continue
             yield from free
@@ -196,7 +196,7 @@ class Work:
         in_turn = chain.from_iterable(zip_longest(*theirs))
         return [*islice(filter(None, in_turn), ASKED_AT_ONCE)]
 
-    def _take(self, job_id: UUID, slice_index: int) -> tuple[Due | None, Due | None]:
+    def _claim_slice(self, job_id: UUID, slice_index: int) -> tuple[Due | None, Due | None]:
         """Take the next slice; return it, and another one that could be taken as well."""
         for _ in range(TRIES_MAX):
             now = self.clock()
@@ -211,7 +211,7 @@ class Work:
                 self._mine[_key(this)] = this.owner
                 self._serve(this.owner)
                 self._is_left = self._is_left or bool(others)
-                return this, next((each for each in others if self._may_hold(each.owner)), None)
+                return this, next((each for each in others if self._may_claim(each.owner)), None)
         return None, None
 
     def _unknown(self, look: _Look, job_id: UUID, slice_index: int) -> Due | None:
@@ -226,12 +226,12 @@ class Work:
         this = Due(job_id, slice_index, owner_of("slice", job.organization_id), at, at)
         if _key(this) in look.busy or not job.open_items(slice_index):
             return None
-        if not self._may_hold(this.owner):
-            self._leave(slice_message(job_id, slice_index), lambda: self._may_hold(this.owner))
+        if not self._may_claim(this.owner):
+            self._leave(slice_message(job_id, slice_index), lambda: self._may_claim(this.owner))
             return None
         return this
 
-    def _may_hold(self, owner: str) -> bool:
+    def _may_claim(self, owner: str) -> bool:
         return [*self._mine.values()].count(owner) < share_of(self.threads)
 
     def _serve(self, owner: str) -> None:

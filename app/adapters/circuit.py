@@ -15,7 +15,7 @@ from domain.links.network import EsimNetwork, Notifying
 from domain.lookups.ports import Found, LookupProvider
 from domain.provider_errors import (
     NotAnswered,
-    OutcomeNotTold,
+    OutcomeNotStated,
     ProviderError,
     Rejected,
     Unavailable,
@@ -69,7 +69,7 @@ class CircuitBreaker:
     def call(self, reached: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call; raise Unavailable without calling while the circuit is open.
 
-        `Rejected`, `NotAnswered` and `OutcomeNotTold` count as answers, because what one reply
+        `Rejected`, `NotAnswered` and `OutcomeNotStated` count as answers, because what one reply
         says of one number or one eSIM is no outage. `Busy` counts as nothing. Every other error
         counts as a failure, even an unknown one.
         """
@@ -79,8 +79,8 @@ class CircuitBreaker:
         began_s = time.monotonic()
         try:
             answer = reached(*args, **kwargs)
-        except (Rejected, NotAnswered, OutcomeNotTold) as error:
-            if isinstance(error, OddRecord | OutcomeNotTold):
+        except (Rejected, NotAnswered, OutcomeNotStated) as error:
+            if isinstance(error, OddRecord | OutcomeNotStated):
                 _log.warning("%s: an odd record: %s", self._called, error)
             self._record_success()
             raise

@@ -45,7 +45,7 @@ class Earned:
     costs_micros: Counter[tuple[str, bool]] = field(default_factory=Counter)
     unknown: int = 0  # How many works of providers have no known cost.
 
-    def note(self, work: Work) -> None:
+    def add_work(self, work: Work) -> None:
         if work.cost is None:
             self.unknown += work.count
         else:
@@ -62,7 +62,7 @@ class Earned:
         """Return the costs in one currency."""
         return sum(micros for (its, _), micros in self.costs_micros.items() if its == currency)
 
-    def told(self, currency: str) -> dict[str, Any]:
+    def formatted(self, currency: str) -> dict[str, Any]:
         """Return the sums as people read them."""
         left = self.revenue_micros - self.refunds_micros - self.cost_micros(currency)
         others = sorted({its for its, _ in self.costs_micros} - {currency})
@@ -148,7 +148,7 @@ class Margin:
 
     def _add(self, event: Event, month: str, work: Work) -> None:
         row = self.rows[self._row_of(event, month, work)]
-        row.note(work)
+        row.add_work(work)
         if self.by == "provider" and isinstance(event, BulkJob.ItemsCompleted):
             micros = work.count * self._providers.price_of(event)
             self.rows[None].revenue_micros -= micros
@@ -177,12 +177,12 @@ class Margin:
             self.names[plan_id] = name
         return plan_id
 
-    def told(self, currency: str) -> Iterator[dict[str, Any]]:
+    def formatted(self, currency: str) -> Iterator[dict[str, Any]]:
         """Yield what is told of each row that is not empty, in the order of their keys."""
         keys = [key for key, row in self.rows.items() if row != Earned()]
         for key in sorted(keys, key=lambda key: (key is None, key or "")):
             name = {"name": self.names.get(key or "")} if self.by in {"org", "plan"} else {}
-            yield {self.by: key, **name, **self.rows[key].told(currency)}
+            yield {self.by: key, **name, **self.rows[key].formatted(currency)}
 
     @property
     def total(self) -> Earned:

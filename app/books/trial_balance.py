@@ -99,7 +99,7 @@ class MonthBalance(NamedTuple):
         before = {line[:2]: line.micros for line in self.opening.lines}
         return [(Posting(*it[:2], before.get(it[:2], 0)), it) for it in self.closing.lines]
 
-    def told(self) -> Iterator[dict[str, str]]:
+    def formatted(self) -> Iterator[dict[str, str]]:
         """Yield the lines as people read them, by the names of `IN_MONTH`."""
         for opening, closing in self.lines:
             amounts = (opening.micros, closing.micros - opening.micros, closing.micros)

@@ -70,7 +70,7 @@ from domain.accounts.monthly_billing import MonthlyBilling
 from domain.accounts.operators import Operators
 from domain.accounts.prices import Prices
 from domain.aggregates import AGGREGATES
-from domain.at_once import rest_s
+from domain.at_once import sleep_s
 from domain.catalogue.commands import Catalogue
 from domain.catalogue.matching import PlansByKey
 from domain.catalogue.plan import SIMULATED, PlanTerms
@@ -134,7 +134,7 @@ from projections.stores.faults import Faults
 from projections.stores.lookup_cache import SqlLookupCache
 from projections.stores.notes import Notes
 from projections.stores.personal_keys import PersonalKeys
-from projections.stores.reading_turns import ReadingTurns
+from projections.stores.reading_turns import ReadingSchedule
 from projections.stores.readings import SqlReadings
 from workers import actors
 from workers.bulk import BulkLookup
@@ -191,7 +191,7 @@ class part(cached_property[T]):  # noqa: N801  # A decorator, as `property` is.
             return made[self.attrname]
 
 
-class made(part[T]):  # noqa: N801  # As above.
+class auto(part[T]):  # noqa: N801  # As above.
     """A part of this class. Each of its parameters gets the part of the same name.
 
     `named` says what a parameter gets otherwise: a part, or value of a part, by its path, or what
@@ -254,7 +254,7 @@ class Container:
     databases = part(lambda c: c.persistence.databases())
     views = part(lambda c: c.databases.views)
     stores = part(lambda c: c.databases.stores)
-    positions = made(Positions)
+    positions = auto(Positions)
 
     def open_finance(self) -> Database:
         """Open the finance views in read-only sessions; the caller closes them."""
@@ -264,7 +264,7 @@ class Container:
     # The database server's clock, asked each time; this machine's where it has none.
     shared_clock = part[Clock](lambda c: lambda: c.views.server_time() or c.clock())
 
-    cut_off = made(CutOff, check="gate.check", wall="clock", database="views")
+    cut_off = auto(CutOff, check="gate.check", wall="clock", database="views")
 
     # What operators watch.
 
@@ -278,8 +278,8 @@ class Container:
     shared_settings = part(lambda c: SharedSettings(c.notes, c.settings, c.role))
     checkpoint_store = part(lambda c: CheckpointStore(c.databases.keys))
     webhook_deliveries = part(lambda c: Deliveries(c.views))  # Beside its planner's position.
-    reading_turns = part(lambda c: ReadingTurns(c.stores))
-    kept_tree = made(KeptTree)
+    reading_turns = part(lambda c: ReadingSchedule(c.stores))
+    kept_tree = auto(KeptTree)
 
     def faults_of(self, store: str) -> Faults:
         place, count = self.persistence.place, partial(self.metrics.count, "store_errors")
@@ -315,42 +315,42 @@ class Container:
 
     # Read models: one line for each.
 
-    organizations = made(Organizations)
-    clients = made(ApiClients)
-    wallets = made(Wallets)
-    proposals = made(Proposals)
-    transactions = made(Transactions)
-    statements = made(Statements)
-    usage = made(Usage)
-    jobs = made(Jobs)
-    plans = made(Plans)
-    links = made(Links)
-    due_list = made(DueList)
-    fee_book = made(FeeBook)
-    webhook_endpoints = made(WebhookEndpoints)
-    webhook_messages = made(WebhookMessages)
-    erasures = made(Erasures)
+    organizations = auto(Organizations)
+    clients = auto(ApiClients)
+    wallets = auto(Wallets)
+    proposals = auto(Proposals)
+    transactions = auto(Transactions)
+    statements = auto(Statements)
+    usage = auto(Usage)
+    jobs = auto(Jobs)
+    plans = auto(Plans)
+    links = auto(Links)
+    due_list = auto(DueList)
+    fee_book = auto(FeeBook)
+    webhook_endpoints = auto(WebhookEndpoints)
+    webhook_messages = auto(WebhookMessages)
+    erasures = auto(Erasures)
 
     @property
     def models(self) -> list[ReadModel]:
         parts = [each for kind in type(self).__mro__ for each in vars(kind).items()]
-        kinds = {name: each.kind for name, each in parts if isinstance(each, made)}
+        kinds = {name: each.kind for name, each in parts if isinstance(each, auto)}
         found = [getattr(self, name) for name in kinds if issubclass(kinds[name], ReadModel)]
         for model in found:
             model.vault, model.log = self.vault, self.log
         return found
 
     waker = part(lambda c: c.persistence.waker(c.log.appended))
-    freshness = made(Freshness, database="views")
-    source = made(Source, database="views")  # What every consumer of the log needs.
-    projector = made(Projector)
+    freshness = auto(Freshness, database="views")
+    source = auto(Source, database="views")  # What every consumer of the log needs.
+    projector = auto(Projector)
 
     # What an auditor can check.
 
-    tree_keeper = made(TreeKeeper, tree="kept_tree")
-    checkpoint_keys = made(CheckpointKeys, directory="settings.signing_keys")
+    tree_keeper = auto(TreeKeeper, tree="kept_tree")
+    checkpoint_keys = auto(CheckpointKeys, directory="settings.signing_keys")
 
-    checkpoints = made(
+    checkpoints = auto(
         Checkpoints,
         database="views",
         sign="checkpoint_keys.sign",
@@ -382,7 +382,7 @@ class Container:
         leaves = KeptLeaves(self.views, self.kept_tree)
         return [leaves, Claims(ours, listed=False, damaged=spoiled)]
 
-    nightly_audit = made(NightlyAudit)
+    nightly_audit = auto(NightlyAudit)
 
     def statement_checkpoint(self, closed_at: int | None) -> str | None:
         """Return the signed checkpoint for the statements of the month closed at this position.
@@ -399,20 +399,20 @@ class Container:
 
     # The only writer of wallets in this process.
     committer = part(lambda c: Committer(c.log, c.gate.refuse))
-    currency = made(Currency, code="settings.currency")
-    prices = made(Prices, setting_micros="settings.price_per_lookup_micros")
-    accounts = made(Accounts, moved_micros="_moved_micros")
-    operators = made(Operators)
+    currency = auto(Currency, code="settings.currency")
+    prices = auto(Prices, setting_micros="settings.price_per_lookup_micros")
+    accounts = auto(Accounts, moved_micros="_moved_micros")
+    operators = auto(Operators)
     operators_turn = part(lambda c: c.persistence.lock("operators"))  # Of commands that write.
-    catalogue = made(Catalogue, known="_plans_by_key")
-    link_import = made(LinkImport, terms="_plan_terms")
+    catalogue = auto(Catalogue, known="_plans_by_key")
+    link_import = auto(LinkImport, terms="_plan_terms")
 
     def _moved_micros(self, actor: str | None, day: date) -> int:
         return self._of_newest(self.proposals, lambda it: self.proposals.moved(it, actor, day))
 
     def offer(self, organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
         """Return the terms of a plan that an organization may buy now, by the database's time."""
-        plan = self.plans.find_visible(self.views, organization_id, plan_id)
+        plan = self.plans.load_visible(self.views, organization_id, plan_id)
         return None if plan is None else plan.terms.at(self.clock())
 
     def _plan_terms(self) -> Mapping[UUID, PlanTerms]:
@@ -465,7 +465,7 @@ class Container:
                 headers=headers,
                 rules=rules,
                 tell=self.metrics.called,
-                pace=partial(self.counters.take_turn, name),
+                pace=partial(self.counters.reserve, name),
                 record=self.record_call,
             )
         except ValueError as error:
@@ -500,7 +500,7 @@ class Container:
             return provider
         counters = self.counters
         scripted = partial(counters.next_failure, operation=LOOKUP)
-        return SandboxLookup(provider, counters.count_attempt, rest_s, scripted)
+        return SandboxLookup(provider, counters.count_attempt, sleep_s, scripted)
 
     def warm(self) -> None:
         """Connect to the provider or load its data, so that the first lookup need not wait."""
@@ -523,7 +523,7 @@ class Container:
         return AnswerRules(
             cache_ttl=timedelta(seconds=settings.lookup_cache_ttl_s),
             uncached=SANDBOX_NUMBERS if settings.sandbox else (),
-            pause=rest_s,
+            pause=sleep_s,
             tell=self.metrics.looked_up,
             costs=settings.lookup_costs,
             cache_ttls=settings.lookup_cache_ttls | near,
@@ -533,7 +533,7 @@ class Container:
 
     answers = part(lambda c: Answers(c.provider, c.lookup_cache, c.clock, c.answer_rules()))
 
-    single_lookup = made(
+    single_lookup = auto(
         SingleLookup,
         leases=lambda c: c.counters if c.provider.remote or c.settings.sandbox else None,
         in_flight=lambda _: Limiter(
@@ -552,9 +552,9 @@ class Container:
         return shown, place.position if place is not None else 0
 
     open_items = part(lambda c: OpenItems(c.count_open_items, c.settings.job_items_open_max))
-    bulk_create = made(BulkCreate)
-    bulk_cancel = made(BulkCancel)
-    bulk_lookup = made(BulkLookup)
+    bulk_create = auto(BulkCreate)
+    bulk_cancel = auto(BulkCancel)
+    bulk_lookup = auto(BulkLookup)
 
     # Networks and links.
 
@@ -584,7 +584,7 @@ class Container:
         """Every network that links may run on: the configured ones first, then all others."""
         return dict.fromkeys([*self.settings.networks, *NETWORKS])
 
-    provisioning_rules = made(
+    provisioning_rules = auto(
         ProvisioningRules,
         base_plan="settings.network_base_plan",
         product="settings.network_esim_product",
@@ -613,23 +613,23 @@ class Container:
             HTTP_THREADS, 1, places=HTTP_THREADS, wait_s=PICTURE_WAIT_S, beyond_share=PICTURES
         )
     )
-    link_ending = made(
+    link_ending = auto(
         EndLink,
         cancel_within=lambda c: timedelta(days=c.settings.link_cancel_days),
         clock="gate.now",
     )
-    link_readings = made(LinkReadings, tells=lambda c: c.settings.readings_refresh_s > 0)
+    link_readings = auto(LinkReadings, tells=lambda c: c.settings.readings_refresh_s > 0)
 
     # What partners play in a sandbox; in any other installation nobody asks for it.
-    sandbox = made(Sandbox, network=simulated)
+    sandbox = auto(Sandbox, network=simulated)
     play = part(lambda c: c.sandbox.play if c.settings.sandbox else as_sold)
-    failing = made(Failing, clock="gate.now")
-    link_create = made(LinkCreate, offers="offer", rules="provisioning_rules", play="play")
-    link_plans = made(LinkPlans, offers="offer", rules="provisioning_rules", play="play")
-    link_status = made(SetStatus, clock="gate.now")
-    notifications = made(Notifications, reads="link_readings")
+    failing = auto(Failing, clock="gate.now")
+    link_create = auto(LinkCreate, offers="offer", rules="provisioning_rules", play="play")
+    link_plans = auto(LinkPlans, offers="offer", rules="provisioning_rules", play="play")
+    link_status = auto(SetStatus, clock="gate.now")
+    notifications = auto(Notifications, reads="link_readings")
     # Keeps usage and status of links fresh even if nobody reads them.
-    background_reading = made(
+    background_reading = auto(
         BackgroundReading,
         database="views",
         every=lambda c: timedelta(seconds=c.settings.readings_refresh_s),
@@ -658,23 +658,23 @@ class Container:
         broker.add_middleware(WorkLog(self.metrics.worked, tracing()))
         return broker
 
-    publisher = made(Publisher, backlog="broker.backlog")
-    dispatcher = made(Dispatcher, around=lambda _: tracing().dispatching)
+    publisher = auto(Publisher, backlog="broker.backlog")
+    dispatcher = auto(Dispatcher, around=lambda _: tracing().dispatching)
 
     # What workers do.
 
-    due_work = made(
+    due_work = auto(
         Work,
         database="views",
         threads=lambda _: LOOKUP_THREADS,
         network_threads=lambda c: max(1, PROVISION_THREADS // len(c.settings.networks)),
     )
 
-    create_endpoint = made(CreateEndpoint, rules="provisioning_rules", clock="gate.now")
-    place_order = made(PlaceOrder, clock="gate.now")
-    add_plan = made(AddPlan, clock="gate.now")
-    remove_plan = made(RemovePlan, clock="gate.now")
-    lost_order = made(LostOrders, clock="gate.now")
+    create_endpoint = auto(CreateEndpoint, rules="provisioning_rules", clock="gate.now")
+    place_order = auto(PlaceOrder, clock="gate.now")
+    add_plan = auto(AddPlan, clock="gate.now")
+    remove_plan = auto(RemovePlan, clock="gate.now")
+    lost_order = auto(LostOrders, clock="gate.now")
 
     def drive(self, message: Callable[[UUID], Message], of: Any, *rows: Any) -> Driving:
         return Driving(self.log, self.due_work.in_turn, message, of, rows)
@@ -692,32 +692,32 @@ class Container:
 
     # Monthly fees, and the end of a month.
 
-    fee_round = made(FeeRound)
-    fee_billing = made(MonthlyBilling)
-    monthly_fees = made(MonthlyFees, billing="fee_billing", database="views")
-    month_end = made(MonthEnd)
+    fee_round = auto(FeeRound)
+    fee_billing = auto(MonthlyBilling)
+    monthly_fees = auto(MonthlyFees, billing="fee_billing", database="views")
+    month_end = auto(MonthEnd)
 
     # Webhooks.
 
-    webhook_key = made(  # The keys that secrets of webhooks are derived from.
+    webhook_key = auto(  # The keys that secrets of webhooks are derived from.
         WebhookKey,
         directory="settings.signing_keys",
         noted=lambda c: partial(c.notes.value, "webhook_key"),
     )
-    webhooks = made(Webhooks, key_id=lambda c: lambda: c.webhook_key.newest().id)
-    webhook_planner = made(
+    webhooks = auto(Webhooks, key_id=lambda c: lambda: c.webhook_key.newest().id)
+    webhook_planner = auto(
         WebhookPlanner,
         endpoints="webhook_endpoints",
         messages="webhook_messages",
         plans="webhook_deliveries",
     )
-    webhook_signer = made(WebhookSigner, key="webhook_key.value")
-    webhook_sender = made(
+    webhook_signer = auto(WebhookSigner, key="webhook_key.value")
+    webhook_sender = auto(
         HttpSender,
         allow_private="settings.webhooks_allow_private",
         tell=lambda c: partial(c.metrics.count, "webhook_attempts"),
     )
-    webhook_work = made(
+    webhook_work = auto(
         WebhookWork,
         send="webhook_sender.send",
         sign="webhook_signer.sign",
@@ -728,20 +728,20 @@ class Container:
 
     # Who may do what.
 
-    keys = made(
+    keys = auto(
         KeyRing,
         directory="settings.signing_keys",
         algorithm="settings.token_algorithm",
         retire_after_s=lambda c: c.settings.token_ttl_s + LEEWAY_S,
     )
-    issuer = made(
+    issuer = auto(
         TokenIssuer,
         issuer="settings.iss",
         audience="settings.token_audience",
         ttl_s="settings.token_ttl_s",
     )
-    verifier = made(TokenVerifier, issuer="settings.iss", audience="settings.token_audience")
-    pepper = made(  # The peppers of client secrets and operator keys.
+    verifier = auto(TokenVerifier, issuer="settings.iss", audience="settings.token_audience")
+    pepper = auto(  # The peppers of client secrets and operator keys.
         Pepper,
         directory="settings.signing_keys",
         in_use=lambda c: partial(c.notes.value, "pepper"),
@@ -758,10 +758,10 @@ class Container:
             "checkpoints": self.checkpoint_keys,
         }
 
-    secret_hasher = made(SecretHasher, peppers="pepper")
-    rate_limits = made(RateLimits)
-    throttle = made(Throttle)
-    authorizer = made(Authorizer, database="views", usual_limit="settings.rate_limit_per_minute")
+    secret_hasher = auto(SecretHasher, peppers="pepper")
+    rate_limits = auto(RateLimits)
+    throttle = auto(Throttle)
+    authorizer = auto(Authorizer, database="views", usual_limit="settings.rate_limit_per_minute")
 
     # Start and end.
 

@@ -37,7 +37,7 @@ class Gate(ClockCheck):
 
     def is_held(self) -> bool:
         """Tell whether the installation is held; raises while nobody could find out."""
-        return self.look_at_hold() if self.held is None else self.held
+        return self.refresh_hold() if self.held is None else self.held
 
     def is_shut(self) -> bool:
         """Tell whether to act on nothing; what only reads, or audits, asks `is_off`."""
@@ -61,14 +61,14 @@ class Gate(ClockCheck):
         """Tell whether a provider is not to be called, as of the last look."""
         return bool(self.wrong) or provider in self.drained or self.is_held()
 
-    def look(self, *, drains: bool = True) -> None:
+    def refresh(self, *, drains: bool = True) -> None:
         """Look at all of it; raises while the database does not answer."""
         self.check_if_due()
-        self.look_at_hold()
+        self.refresh_hold()
         if drains:
-            self.look_at_drains()
+            self.refresh_drains()
 
-    def look_at_hold(self) -> bool:
+    def refresh_hold(self) -> bool:
         """Read the mark; a change is logged, and so is the mark at the start of a process."""
         known, self.held = self.held, self._parts.notes.value("hold") == HELD
         if self.held and not known:
@@ -77,7 +77,7 @@ class Gate(ClockCheck):
             logger.warning("this installation is released: it acts again")
         return self.held
 
-    def look_at_drains(self) -> Mapping[str, Provider.Drained]:
+    def refresh_drains(self) -> Mapping[str, Provider.Drained]:
         """Read which providers are drained, since when and by whom."""
         settings = self._parts.settings
         self.drained = drained(self._parts.log, [*settings.lookup_providers, *settings.networks])
@@ -88,12 +88,12 @@ class Gate(ClockCheck):
 
         Before it acts again the log knows who has released it.
         """
-        if self.look_at_hold() == held:
+        if self.refresh_hold() == held:
             return False
         act: Act = "installation.held" if held else "installation.released"
         if held:
             self._parts.notes.replace("hold", HELD, cause.at)
-        self._parts.log.append(OperatorAct.note(act, "installation", cause))
+        self._parts.log.append(OperatorAct.of(act, "installation", cause))
         if not held:
             self._parts.notes.replace("hold", RELEASED, cause.at)
-        return self.look_at_hold() == held
+        return self.refresh_hold() == held

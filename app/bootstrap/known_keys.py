@@ -23,19 +23,19 @@ def ensure_keys(container: Container) -> None:
     container.pepper.ensure()
 
 
-def note_keys(container: Container) -> list[str]:
+def record_keys(container: Container) -> list[str]:
     """Note the keys in use; return a line for each thing that clients have lost by a change."""
     noted = {note.value for note in container.notes.all("signing_keys")}
     first = container.keys.first_kid()
     if not noted or (first is not None and first not in noted):
         kid = first or container.keys.signing_key().kid
         container.notes.add("signing_keys", kid, container.clock())
-    note_pepper(container)
+    record_pepper(container)
     container.notes.add("webhook_key", container.webhook_key.newest().id, container.clock())
     return lost_keys(container)
 
 
-def note_pepper(container: Container) -> None:
+def record_pepper(container: Container) -> None:
     """Note the pepper before a secret is hashed with it; raises SigningKeysError if it is lost.
 
     The note has the time of the clock that stamps the secret. A note from a clock that is ahead

@@ -19,7 +19,7 @@ from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.remote.api import RemoteApi, RemoteRules
 from app.settings import Settings, WrongSetting, name_of
-from domain.at_once import rest_s
+from domain.at_once import sleep_s
 from domain.catalogue.plan import SIMULATED
 from domain.links.esim import holder_of
 from domain.links.link import Link
@@ -53,7 +53,7 @@ def simulated(container: "Container") -> SimulatedNetwork:
         container.clock,
         SEED,
         sandbox=container.settings.sandbox,
-        wait=rest_s,
+        wait=sleep_s,
         patience=container.provisioning_rules.deadline,
         **(_by_whose_clock(container) if container.settings.sandbox else {}),
     )

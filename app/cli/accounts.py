@@ -10,7 +10,7 @@ import click
 from msgspec import UNSET, UnsetType
 
 from app.bootstrap.container import Container
-from app.bootstrap.known_keys import note_pepper
+from app.bootstrap.known_keys import record_pepper
 from app.cli.arguments import (
     ABOVE_ZERO,
     AMOUNTS_MAY_BE_NEGATIVE,
@@ -271,7 +271,7 @@ def create_client(
     if (organization_id is not None) == m2m:
         misuse("give either --org or --m2m")
     secret, container = new_client_secret(urandom), session.container
-    note_pepper(container)
+    record_pepper(container)
     try:
         made = container.accounts.register_client(
             session.cause,
@@ -324,7 +324,7 @@ def rotate_secret(session: Session, client_id: str, hours: int) -> Said:
     client with the scope `deposits` waits as such a client does.
     """
     secret, container = new_client_secret(urandom), session.container
-    note_pepper(container)
+    record_pepper(container)
     cause, secret_hash = session.cause, container.secret_hasher.hash(secret)
     try:
         changed = container.accounts.rotate_secret(client_id, secret_hash, cause, hours * HOUR)
@@ -574,7 +574,7 @@ def create_operator(session: Session, name: str, may: list[Right]) -> Said:
     `approve` or `keys` waits for another operator: when it is approved, run the same command again.
     """
     container, given = session.container, list[str]()
-    note_pepper(container)
+    record_pepper(container)
 
     def key_for(operator_id: UUID) -> str:
         given[:] = [new_operator_key(operator_id, urandom)]
@@ -631,7 +631,7 @@ def rotate_key(session: Session, operator_id: UUID, **_: bool) -> Said:
     adjustments`).
     """
     key, container = new_operator_key(operator_id, urandom), session.container
-    note_pepper(container)
+    record_pepper(container)
     cause, key_hash = session.cause, container.secret_hasher.hash(key)
     permit = container.accounts.approvals.permit
     try:

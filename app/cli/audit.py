@@ -145,7 +145,7 @@ def _sign(session: Session) -> KeptCheckpoint:
     """Sign a checkpoint for an operator, whom an event names before anything is signed."""
     log = session.container.log
     return session.container.checkpoints.make(
-        lambda: session.note_act("checkpoint.signed", f"position {log.head()}")
+        lambda: session.record_act("checkpoint.signed", f"position {log.head()}")
     )
 
 
@@ -329,7 +329,7 @@ def _vouching(session: Session, position: int) -> KeptCheckpoint:
         or kept.signed.checkpoint.position < position
         or container.checkpoint_keys.ended_at(kept.signed.is_by) is not None
     ):
-        session.ask("audit")
+        session.require("audit")
         kept = _sign(session)
     if kept.signed.checkpoint.position < position:
         refuse("the transaction is too new to be signed (CHECKPOINT_LAG_S); try again")

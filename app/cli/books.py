@@ -218,7 +218,7 @@ def margin(session: Session, *, by: By, month: str | None) -> Said:
     container = session.container
     found = margin_of(container.log, by, session.watch("Adding up"), month)
     currency = found.currency or container.settings.currency
-    rows, total = [*found.told(currency)], found.total.told(currency)
+    rows, total = [*found.formatted(currency)], found.total.formatted(currency)
     last = [{**dict.fromkeys(rows[0]), by: "total", **total}] if rows else []
     facts = {"by": by, "currency": currency, "data": rows, "total": total}
     return Said(facts, [[*rows, *last]])
@@ -246,7 +246,7 @@ def trial_balance(session: Session, *, at: datetime | int | None, month: str | N
     else:
         its = month_balance(log, month, progress)
         found, unknown = its.closing, its.closing.unknown - its.opening.unknown
-        lines = [*its.told()]
+        lines = [*its.formatted()]
         facts = {"month": month, "final": its.is_final}
     differences = [_money(micros, each) for each, micros in found.differences.items() if micros]
     session.ok = not differences

@@ -248,20 +248,20 @@ def sync(  # noqa: PLR0913  # Each argument is an option of the command.
 
 
 def _synced(done: Synced, now: datetime, *, dry_run: bool) -> Said:
-    def told(plans: Iterable[Plan]) -> list[_Supplied]:
+    def rows(plans: Iterable[Plan]) -> list[_Supplied]:
         return [_supplied_plan(plan, now) for plan in plans]
 
     return in_parts(
         {"dry_run": dry_run, "unchanged": done.unchanged},
         {
-            "created": told(done.created),
-            "updated": told(done.updated),
+            "created": rows(done.created),
+            "updated": rows(done.updated),
             "costs": [
                 _supplied_plan(plan, now, cost_before=_cost_in_full(before))
                 for plan, before in done.other_costs
             ],
-            "below_cost": told(done.below_cost),
-            "withdrawn": told(done.withdrawn),
+            "below_cost": rows(done.below_cost),
+            "withdrawn": rows(done.withdrawn),
             "skipped": done.skipped,
         },
     )
@@ -296,7 +296,7 @@ def price_lookups(session: Session, amount_micros: int | None) -> Mapping[str, A
         waits = container.accounts.set_lookup_price(amount_micros, session.cause)
         if (wrong := wrong_price(container)) is not None:
             warn(f"no process starts again here: {wrong}")
-    known = container.prices.look()
+    known = container.prices.refresh()
     return {
         "price": format_amount(container.prices.of_lookup(None)),
         "currency": container.currency.code,

@@ -68,7 +68,7 @@ link_argument = click.argument("identifier", metavar="IDENTIFIER", type=IDENTIFI
 endpoint_argument = id_argument("endpoint_id", "ENDPOINT")
 
 
-def find_link(container: Container, identifier: UUID | str) -> Link:
+def load_link(container: Container, identifier: UUID | str) -> Link:
     """Find a link in the log itself, which also knows links that are in no list."""
     link_id: UUID | None
     if isinstance(identifier, UUID):
@@ -153,7 +153,7 @@ def change(session: Session, identifier: UUID | str, status: Target | Literal["e
     is for good, at its network too as far as that can; no money goes back.
     """
     container, cause = session.container, session.cause
-    link = find_link(container, identifier)
+    link = load_link(container, identifier)
     container.gate.refuse()  # It would only be asked for, and done after a release.
     if status == ENDED:
         changed = container.link_ending.end(link, cause)
@@ -171,7 +171,7 @@ def show_link(session: Session, identifier: UUID | str) -> Said:
     link has, the one that had it last.
     """
     container = session.container
-    link = find_link(container, identifier)
+    link = load_link(container, identifier)
     with session.reading() as connection:
         entries = container.transactions.about(connection, link.id)
     timeline = timeline_of(container.log, container.vault, link, entries)
@@ -235,7 +235,7 @@ def _unfinished(container: Container, work: Due) -> Facts:
 
 def _link_facts(container: Container, link: Link) -> Facts:
     profile, failure = link.sponsor_profile, link.failure
-    reading = container.readings.find([link.id]).get(link.id)
+    reading = container.readings.load([link.id]).get(link.id)
     usage = reading and reading.usage
     return {
         "id": link.id,

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import active_clients, active_endpoints
 from app.cli.arguments import MONTH, org_option
-from app.cli.links import IDENTIFIER, find_link
+from app.cli.links import IDENTIFIER, load_link
 from app.cli.operation import Subject, misuse
 from app.cli.output import Said, warn
 from app.cli.root import one_line
@@ -114,7 +114,7 @@ def revoke(session: Session, key: str, *, yes: bool) -> Row:
     # Authorized again, so that the key of whoever does this is under the newest pepper.
     cause = session.new_cause()
     ring.revoke(key_id)
-    container.log.append(OperatorAct.note("key.revoked", f"{kind} {kid}", cause))
+    container.log.append(OperatorAct.of("key.revoked", f"{kind} {kid}", cause))
     return {**row, "state": "revoked", **ends}
 
 
@@ -135,7 +135,7 @@ def _renew(container: Container, kind: Kind, cause: Cause | None) -> Row:
     made = container.rings[kind].rotate()
     row = next(_key(container, each) for each in container.rings[kind].list() if each.kid == made)
     if cause is not None:
-        container.log.append(OperatorAct.note("key.renewed", f"{kind} {row['kid']}", cause))
+        container.log.append(OperatorAct.of("key.renewed", f"{kind} {row['kid']}", cause))
     return row
 
 
@@ -180,7 +180,7 @@ def _ends(container: Container, kind: Kind, kid: str, actor: str | None) -> dict
             ],
         }
     if kind == "webhooks":
-        found = container.webhook_key.find
+        found = container.webhook_key.get
         keys = [(each, found(each.secrets[-1].key_id)) for each in active_endpoints(container)]
         return {"endpoints": [str(each.id) for each, key in keys if key and key.id == kid]}
     return {}
@@ -207,7 +207,7 @@ def rebuild(session: Session, name: str | None, *, everything: bool) -> list[Row
         misuse("give either the NAME of a read model or --all")
     container = session.container
     if name == TREE:
-        session.note_act("tree.rebuilt", f"position {container.log.head()}")
+        session.record_act("tree.rebuilt", f"position {container.log.head()}")
         reached = {TREE: container.tree_keeper.restart(session.watch("Hashing"))}
     else:
         models = _models(container, name)
@@ -260,7 +260,7 @@ def erase_data(
     found = _find(container, chosen, given[chosen], organization_id, begin_anew=not dry_run)
     if whole_months:
         for each in found:
-            each.take_whole_months()
+            each.add_whole_months()
     if dry_run:
         return [*_pieces(found)]
     _require_separable(found)
@@ -301,13 +301,13 @@ def _find(
         case "before":
             if wanted > next_month(month_of(container.clock())):
                 refuse(f"--before {wanted} is after the month that follows the present one")
-            return erasing.find_months(container, wanted, organization_id, begin_anew=begin_anew)
+            return erasing.keys_of_months(container, wanted, organization_id, begin_anew=begin_anew)
         case "number":
             assert organization_id is not None
-            return [erasing.find_number(container, organization_id, wanted)]
+            return [erasing.keys_of_number(container, organization_id, wanted)]
         case "link":
-            wanted = find_link(container, wanted).id
-    return [erasing.find_stream(container, chosen, wanted, organization_id)]
+            wanted = load_link(container, wanted).id
+    return [erasing.keys_of_stream(container, chosen, wanted, organization_id)]
 
 
 def _require_separable(found: list[Wanted]) -> None:

@@ -63,7 +63,7 @@ class Operation(click.Command):
             session.who = self.who and partial(self.who, session, ctx.params)
             session.admit()
             answer = ctx.invoke(self.callback, session, **ctx.params)
-            session.note_redo()
+            session.record_redo()
             return answer, session.ok
 
 

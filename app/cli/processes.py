@@ -67,7 +67,7 @@ def _add(name: str, *more: str) -> None:
         if container.settings.has_own_broker and name != "projector":
             raise WrongSetting(ALONE)
         container.role = name
-        tracing.begin(container.settings, name)
+        tracing.start(container.settings, name)
         if name == "web":
             from app.processes import serve  # noqa: PLC0415  # Only this process loads Flask.
 

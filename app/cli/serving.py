@@ -82,7 +82,7 @@ def serve_all(session: Session, *, demo: bool) -> None:
     container = session.container
     container.role = "serve"
     configure_logging(container.settings.log_format, current_request_id)
-    tracing.begin(container.settings, "serve")
+    tracing.start(container.settings, "serve")
     announce(container)
     with watched("Building read models") as progress:
         migrate(container, progress)

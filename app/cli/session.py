@@ -74,7 +74,7 @@ class Session:
             self.container.use_recorded_settings()
         self.cause  # noqa: B018  # To make it is to ask.
 
-    def ask(self, right: Right) -> None:
+    def require(self, right: Right) -> None:
         """Ask for a right that the command turns out to need."""
         self._right = right
         self.new_cause()
@@ -90,7 +90,7 @@ class Session:
         run the command.
         """
         container = self.container
-        take_turn(container)
+        acquire_write_lock(container)
         container.currency.check()
         cause = Cause(container.gate.require(), f"cli-{uuid4()}", self._actor())
         container.accounts.approvals.renew_limit(cause)
@@ -109,18 +109,18 @@ class Session:
         holder.require(self._right)
         return holder.actor
 
-    def note_act(self, act: Act, subject: str) -> None:
+    def record_act(self, act: Act, subject: str) -> None:
         """Record what an operator does beside the aggregates; refuses as `new_cause` does."""
-        self.container.log.append(OperatorAct.note(act, subject, self.new_cause()))
+        self.container.log.append(OperatorAct.of(act, subject, self.new_cause()))
 
-    def note_redo(self) -> None:
+    def record_redo(self) -> None:
         """Add what the command has erased, revoked or rotated to the list of REDO_DIR."""
         container = vars(self).get("container")
         if self._right != "keys" or container is None or not container.settings.redo_dir:
             return
         if has_log(container):
             try:
-                redo.take(container)
+                redo.collect(container)
             except OSError as error:
                 warn(f"REDO_DIR, which the clock tries again: {_line(error)}")
 
@@ -209,13 +209,13 @@ def has_log(container: Container) -> bool:
     return missing_tables(container) is None
 
 
-def take_turn(container: Container) -> None:
+def acquire_write_lock(container: Container) -> None:
     """Wait until no other command writes, and let none do so until this one ends.
 
     So the rights and the limit that a command has read hold where its events are in the log.
     """
     patience, until_s = Event(), time.monotonic() + TURN_WAIT_S
-    while not container.operators_turn.hold():
+    while not container.operators_turn.acquire():
         if time.monotonic() > until_s:
             refuse("another operator's command has not ended: try again")
         patience.wait(TURN_LOOK_S)

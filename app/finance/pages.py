@@ -83,7 +83,7 @@ class Pages:
         pages.add_url_rule("/checks/<int(max=2147483647):number>", "checkpoint", self.checkpoint)
 
     def overview(self) -> str:
-        held = self._figures.held()
+        held = self._figures.total_balance()
         period = Period(self._figures, None, held.balance_micros, self._today())
         latest = self._figures.entries(Wanted(), LATEST_ROWS)
         return render_template("overview.html", held=held, period=period, entries=latest)

@@ -35,7 +35,7 @@ from app.http.edge.request import (
     Given,
     count_of,
     current_request,
-    note_answer,
+    record_answer,
     request_id_of,
 )
 from app.http.finance import routes as finance
@@ -106,7 +106,7 @@ class Edge(Flask):
         began_s = time.perf_counter()
         return Given(self._container, self.extensions, environ, request_id, began_s)
 
-    def find(self, environ: Mapping[str, Any]) -> Operation | None:
+    def operation_of(self, environ: Mapping[str, Any]) -> Operation | None:
         """Return the operation of a request, None for what is none of ours and for tokens.
 
         Raises HTTPException for an unknown path or a wrong method.
@@ -127,7 +127,7 @@ class Edge(Flask):
         self, context: Given[Any], method: str, route: str, status: int
     ) -> list[tuple[str, str]]:
         """Log and count a reply; return the headers that every reply has."""
-        note_answer(
+        record_answer(
             self._count,
             method,
             route,
@@ -234,7 +234,7 @@ class Bridge(Service):
         }
         probes = {root + path: path for path in health.PROBES for root in roots}
         own = {"probes": probes, "token_paths": token_paths(settings)}
-        loop = AtOnce(container, app.find, app.open, app.end, started, **own)
+        loop = AtOnce(container, app.operation_of, app.open, app.end, started, **own)
         self.app, self.loop, self.container = app, loop, container
         return lambda: None
 

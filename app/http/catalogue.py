@@ -246,7 +246,7 @@ def list_regions(_: Caller, __: Given[None]) -> list[Region]:
 def _load_plan(caller: Caller, given: Given[Any], plan_id: str) -> PlanRow:
     parts, wanted = given.parts, parse_id(plan_id)
     wait_for(parts, parts.plans.name)
-    row = parts.plans.find_visible(parts.views, caller.organization_id, wanted)
+    row = parts.plans.load_visible(parts.views, caller.organization_id, wanted)
     if row is None:
         raise NotFound
     return row.at(parts.clock())

@@ -18,7 +18,7 @@ from pygments import highlight
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from app.http.edge.compression import Kept
+from app.http.edge.compression import Cached
 from app.http.edge.media import TEMPLATES
 from app.http.edge.replies import Answer, respond
 from app.http.edge.request import CURRENT, below, current_request
@@ -86,11 +86,11 @@ def page_or_asset(name: str) -> Response:
 
 
 @cache
-def asset(name: str) -> Kept:
+def asset(name: str) -> Cached:
     """Return a file that pages load; those of Swagger UI come from its package."""
     if name in SWAGGER_UI:
-        return Kept((SWAGGER_UI_FILES / name).read_bytes())
-    return Kept(((GUIDES if name.endswith(".svg") else STATIC) / name).read_bytes())
+        return Cached((SWAGGER_UI_FILES / name).read_bytes())
+    return Cached(((GUIDES if name.endswith(".svg") else STATIC) / name).read_bytes())
 
 
 def _page(name: str) -> Response:
@@ -104,7 +104,7 @@ def _page(name: str) -> Response:
     return response
 
 
-def _static(content: Kept, media_type: str, cache_control: str) -> Response:
+def _static(content: Cached, media_type: str, cache_control: str) -> Response:
     response = Response(content, mimetype=media_type)
     response.headers["Cache-Control"] = cache_control
     response.headers["Vary"] = "Accept-Encoding"
@@ -114,7 +114,7 @@ def _static(content: Kept, media_type: str, cache_control: str) -> Response:
 
 
 @lru_cache(maxsize=ROOTS_MAX)
-def pages(auth: str, numbers: str, base: str, public: str) -> Mapping[str, Kept]:
+def pages(auth: str, numbers: str, base: str, public: str) -> Mapping[str, Cached]:
     """Return every page by name; its samples call these URLs.
 
     The navigation lists the pages in the order in which the home page links to them.
@@ -132,7 +132,7 @@ def pages(auth: str, numbers: str, base: str, public: str) -> Mapping[str, Kept]
         page = template.render(
             name=name, home=HOME, titles=titles, path=_path, content=_html(sample, name)
         )
-        made[name] = Kept(page.encode())
+        made[name] = Cached(page.encode())
     return made
 
 

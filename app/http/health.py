@@ -141,7 +141,7 @@ def _missing_log(given: Given[None]) -> str | None:
     try:
         return given.parts.log.fault() or given.parts.persistence.fault()
     except Exception as error:  # noqa: BLE001 - Whatever the error, the log cannot be reached.
-        reason: str = given.kept[OUTAGES].note(error)
+        reason: str = given.kept[OUTAGES].record(error)
         return reason
 
 
@@ -151,7 +151,7 @@ def _read_models(given: Given[None]) -> tuple[list[str], str | None]:
     try:
         known = parts.positions.all(parts.views)
     except Exception as error:  # noqa: BLE001 - Most likely a table is missing.
-        return [], given.kept[OUTAGES].note(error)
+        return [], given.kept[OUTAGES].record(error)
     places = [known.get(model.name) for model in parts.models]
     versions = [model.version for model in parts.models]
     is_migrated = [place.version for place in places if place is not None] == versions

@@ -22,7 +22,7 @@ from app.http.edge.input import Id, JsonNumber, choice, described
 from app.http.edge.operation import Group
 from app.http.edge.replies import Answer, example, time_or_null
 from app.http.edge.request import Given
-from app.http.links.finding import find_link, show_read
+from app.http.links.finding import load_link, show_read
 from app.http.links.replies import LinkMeta, PlayedLink
 from app.security.authorization import Caller
 from domain.accounts.wallet import SANDBOX_DEPOSIT
@@ -236,7 +236,7 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
 
 @blueprint.operation(
     "POST /v1/sandbox/links/<identifier>",
-    resource=find_link,
+    resource=load_link,
     body=ActionBody,
     reply=example("The link.", PlayedLink, meta=LinkMeta),
     errors="NOT_SUPPORTED_BY_NETWORK LINK_ENDED NETWORK_UNAVAILABLE",

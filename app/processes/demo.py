@@ -48,7 +48,7 @@ def prepare_demo(container: Container, plans: Sequence[PlanEntry]) -> Demo:
     organization_id = derive_id("demo", "organization")
     client_id = DEMO_CLIENT_ID
     secret = _saved_secret(container.settings)
-    container.prices.begin(PRICE_MICROS, cause)
+    container.prices.set_first(PRICE_MICROS, cause)
     _ensure_organization(container, organization_id, cause)
     wallet = container.accounts.deposit(organization_id, DEPOSIT_MICROS, "demo", cause)
     _ensure_client(container, client_id, secret, organization_id, cause)

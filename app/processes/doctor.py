@@ -189,7 +189,7 @@ def _price(container: Container) -> Iterator[Finding]:
 
 
 def _hold(container: Container) -> Iterator[Finding]:
-    if container.gate.look_at_hold():
+    if container.gate.refresh_hold():
         yield Finding("hold", "fault", MEANING)
 
 
@@ -235,7 +235,7 @@ def _months(container: Container) -> Iterator[Finding]:
 
 def _providers(container: Container) -> Iterator[Finding]:
     names = container.operators.names()
-    for name, drained in container.gate.look_at_drains().items():
+    for name, drained in container.gate.refresh_drains().items():
         who = drained.actor or "nobody known"
         by, since = names.get(who, who), f"{drained.timestamp:%Y-%m-%d %H:%M}"
         message = f"{name} is drained by {by} since {since} UTC: it gets no new work"

@@ -59,14 +59,14 @@ class Wanted:
     numbers: set[str] = field(default_factory=set)
     names_in_clear: int = 0  # In the log, where they stay.
 
-    def take_whole_months(self) -> None:
+    def add_whole_months(self) -> None:
         """Take all of each month that has a piece which goes with it only."""
         whole = {each.key for each in self.pieces if each.is_inseparable}
         alone = [each for each in self.pieces if each.key not in whole]
         self.pieces = [*(Piece("month", None, key) for key in sorted(whole)), *alone]
 
 
-def find_months(
+def keys_of_months(
     container: Container, before: str, organization_id: UUID | None, *, begin_anew: bool
 ) -> list[Wanted]:
     """Return the keys of all months before `YYYY-MM`.
@@ -77,13 +77,13 @@ def find_months(
     if begin_anew:
         present = month_of(container.clock())
         newest = [(owner, keys[-1]) for owner, keys in found.items()]
-        container.vault.begin_anew(each for each in newest if each[1].startswith(present))
+        container.vault.rotate(each for each in newest if each[1].startswith(present))
     return [
         Wanted(owner, [Piece("month", None, key) for key in keys]) for owner, keys in found.items()
     ]
 
 
-def find_stream(
+def keys_of_stream(
     container: Container, kind: Kind, stream_id: UUID, organization_id: UUID | None
 ) -> Wanted:
     """Return what is sealed of a lookup, a job or a link; raises NotFound."""
@@ -96,7 +96,7 @@ def find_stream(
     return wanted
 
 
-def find_number(container: Container, organization_id: UUID, number: str) -> Wanted:
+def keys_of_number(container: Container, organization_id: UUID, number: str) -> Wanted:
     """Return the lookups, jobs and links of an organization that hold a number, also in a name.
 
     Opens one after the other, because nothing says in clear which numbers they hold.
@@ -109,7 +109,7 @@ def find_number(container: Container, organization_id: UUID, number: str) -> Wan
     for stream_id, kind in found.items():
         _add(container, wanted, kind, stream_id)
     likely = container.readings.with_msisdn(organization_id, number, LINKS_MAX)
-    for link_id, reading in container.readings.find(likely).items():
+    for link_id, reading in container.readings.load(likely).items():
         if reading.usage is not None and reading.usage.msisdn == number:
             wanted.links.add(link_id)
     wanted.numbers = {number}  # What else its jobs held was asked for others.
@@ -139,7 +139,7 @@ def _add(container: Container, wanted: Wanted, kind: Kind, stream_id: UUID) -> N
     sealed = [each for event in history for each in seals_of(event)]
     keys = sorted({each.month for each in sealed})
     wanted.pieces += [
-        Piece(kind, stream_id, key) for key in keys if vault.holds(owner, key, stream_id)
+        Piece(kind, stream_id, key) for key in keys if vault.has(owner, key, stream_id)
     ]
     if kind == "link":
         wanted.links.add(stream_id)

@@ -58,7 +58,7 @@ class Lives:
         while not self._stop.is_set():
             following, begun = old.anew(), list[Callable[[], object]]()
             try:
-                following.log.note_loss(old.log.seen)
+                following.log.record_loss(old.log.seen)
                 following.complete()
                 for begin in self._begins:
                     begun.append(begin(following))

@@ -265,7 +265,7 @@ class _Month:
 
     def _balance(self, balance: MonthBalance) -> str:
         """Write the trial balance; return whether it sums to zero in each currency."""
-        rows = ([*map(_plain, row.values())] for row in balance.told())
+        rows = ([*map(_plain, row.values())] for row in balance.formatted())
         self._put("trial-balance.csv", csv_blocks(IN_MONTH, rows))
         self.ok = not any(balance.closing.differences.values())
         if self.ok:
@@ -277,9 +277,9 @@ class _Month:
         for by in ("provider", "plan"):
             found = margin_of(self.container.log, by, self.progress, self.month)
             currency = found.currency or self.container.settings.currency
-            total = found.total.told(currency)
+            total = found.total.formatted(currency)
             head = [by, *(["name"] if by == "plan" else []), *total, "currency"]
-            rows = [*found.told(currency), {by: "total", **total}]
+            rows = [*found.formatted(currency), {by: "total", **total}]
             told = [
                 [_plain({**row, "currency": currency}.get(key)) for key in head] for row in rows
             ]

@@ -61,7 +61,7 @@ def check(
     return [_check(container, each, transcripts) for each in asked]
 
 
-def note_balances(container: Container) -> None:
+def update_balances(container: Container) -> None:
     """Show each balance in the metrics; NaN if it cannot be read, so that no alert fires."""
     metrics = container.metrics
     for provider in (each for each in _configured(container) if each.remote):
@@ -107,7 +107,7 @@ def _check(
         except Exception as error:  # noqa: BLE001  # As above.
             problem = f"its balance: {problem_of(error)}"
     tried, unreadable = trials(name, transcripts) if provider.remote else ("in this process", None)
-    drained = name in container.gate.look_at_drains()
+    drained = name in container.gate.refresh_drains()
     gauge = "lookup_provider_up" if is_lookup else "network_provider_up"
     is_closed = container.observed.providers_up()[gauge][name]
     return Checked(

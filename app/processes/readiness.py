@@ -39,7 +39,7 @@ def wait_until_ready(container: Container, stop: Event, *, sets_price: bool = Fa
         container.shared_settings.agree(container.clock())
         micros = container.settings.price_per_lookup_micros if sets_price else None
         if micros is not None and not container.gate.is_held():  # Its log stays as it is.
-            container.prices.begin(micros, Cause(container.clock(), "start"))
+            container.prices.set_first(micros, Cause(container.clock(), "start"))
         if (wrong := wrong_price(container)) is not None:
             raise WrongSetting(wrong)
     return is_ready
@@ -47,7 +47,7 @@ def wait_until_ready(container: Container, stop: Event, *, sets_price: bool = Fa
 
 def wrong_price(container: Container) -> str | None:
     """Say that PRICE_PER_LOOKUP is set to another price than the log has; None if it is not."""
-    set_micros, known = container.settings.price_per_lookup_micros, container.prices.look()
+    set_micros, known = container.settings.price_per_lookup_micros, container.prices.refresh()
     if set_micros is None or known is None or known.amount_micros == set_micros:
         return None
     told, now = format_amount(set_micros), amount_of(known.amount_micros)

@@ -59,7 +59,7 @@ class Undone(msgspec.Struct):
     again: str
 
 
-def take(container: Container) -> bool:
+def collect(container: Container) -> bool:
     """Add what the log has since the last time; return whether it holds more.
 
     Raises OSError where REDO_DIR cannot be written.
@@ -92,7 +92,7 @@ def undone(container: Container) -> list[Undone] | None:
     directory = _directory(container)
     if directory is None:
         return None
-    take(container)
+    collect(container)
     left = dict[str, datetime]()
     for act in sorted(_read(directory), key=lambda act: act.at):
         is_held = _contains(container, act.place)

@@ -14,7 +14,7 @@ from app.bootstrap.container import Container
 from app.processes import redo
 from app.processes.erasing import erase_again
 from app.processes.memory import settle_memory
-from app.processes.providers import note_balances
+from app.processes.providers import update_balances
 from app.settings import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS, WEBHOOK_THREADS
 from domain.errors import NotPossible
 from projections.engine.consumer import Consumer
@@ -23,7 +23,7 @@ from projections.engine.in_parts import PART_ROWS
 from projections.stores.counters import SLICES
 from workers.checkpoints import NotAccepted
 from workers.reading import READERS
-from workers.schedule import AGAIN, TICK_S, Schedule, Task, keep_time
+from workers.schedule import AGAIN, TICK_S, Schedule, Task, run_schedule
 from workers.webhooks import KEPT as WEBHOOKS_KEPT
 
 Role = Literal["projector", "dispatcher", "worker", "clock"]
@@ -88,13 +88,13 @@ class Runtime:
         """Start all threads; beats ask for work that was lost with an earlier process."""
         container, roles = self._container, self._roles
         container.cut_off.live()  # Before the followers of this process leave signs of their own.
-        look = partial(container.gate.look, drains="worker" in roles)
+        look = partial(container.gate.refresh, drains="worker" in roles)
         look()
         watch = [Task("gate", TICK_S, look), Task("sign of life", ALIVE_S, container.cut_off.live)]
         if "worker" in roles:  # For `serve`, which answers lookups too.
-            watch.append(Task("prices", TICK_S, container.prices.look))
+            watch.append(Task("prices", TICK_S, container.prices.refresh))
             self._start_workers()
-        self._spawn("watch", partial(keep_time, self._stop, Schedule(watch).tick))
+        self._spawn("watch", partial(run_schedule, self._stop, Schedule(watch).tick))
         if "projector" in roles:
             self._follow(container.projector)
         if "dispatcher" in roles:
@@ -108,9 +108,9 @@ class Runtime:
             self._follow(container.webhook_planner, acts=True)
         if "clock" in roles:
             tick = self._standby("clock", self._schedule().tick)
-            self._spawn("clock", lambda: keep_time(self._stop, tick))
+            self._spawn("clock", lambda: run_schedule(self._stop, tick))
             audit = self._standby("auditor", self._auditing().tick)
-            self._spawn("auditor", lambda: keep_time(self._stop, audit))
+            self._spawn("auditor", lambda: run_schedule(self._stop, audit))
             if container.settings.readings_refresh_s:
                 self._read_links()
         settle_memory()
@@ -145,15 +145,15 @@ class Runtime:
             worker.start()
         self._spawn("warm", self._container.warm)
         beat = self._acting(self._container.due_work.beat)
-        self._spawn("work due", lambda: keep_time(self._stop, beat))
+        self._spawn("work due", lambda: run_schedule(self._stop, beat))
         tell = self._acting(self._container.webhook_work.beat)
-        self._spawn("webhooks due", lambda: keep_time(self._stop, tell))
+        self._spawn("webhooks due", lambda: run_schedule(self._stop, tell))
 
     def _read_links(self) -> None:
         """Start the threads of each network, and the one that feeds them."""
         reading = self._container.background_reading
         tick = self._standby("readings", self._acting(reading.tick))
-        self._spawn("readings", lambda: keep_time(self._stop, tick))
+        self._spawn("readings", lambda: run_schedule(self._stop, tick))
         for network in reading.lanes:
             for number in range(READERS):
                 name = f"reads {network} {number}"
@@ -190,7 +190,7 @@ class Runtime:
     def _auditing(self) -> Schedule:
         """Schedule the tasks that may take long apart from the others, which must not wait."""
         checkpoints, acting = self._container.checkpoints, self._acting
-        balances = partial(note_balances, self._container)
+        balances = partial(update_balances, self._container)
         return Schedule(
             [
                 Task("audit tree", FOLLOW_S, checkpoints.follow, FOLLOW_FIRST_S),
@@ -209,7 +209,7 @@ class Runtime:
         )
 
     def _collect_redo(self) -> object:
-        return AGAIN if redo.take(self._container) else None
+        return AGAIN if redo.collect(self._container) else None
 
     def _purge(self) -> object:
         """Delete expired rows of own stores; if there are many, a part now and the rest soon."""

@@ -7,7 +7,7 @@ from functools import partial
 from threading import Event, Thread
 
 from app.bootstrap.container import Container
-from app.bootstrap.known_keys import ensure_keys, missing_keys, note_keys
+from app.bootstrap.known_keys import ensure_keys, missing_keys, record_keys
 from app.http.application import Bridge, create_server
 from app.http.edge.request import current_request_id
 from app.http.server.listening import bind, listen
@@ -19,7 +19,7 @@ from app.processes.readiness import wait_until_ready
 from app.processes.runtime import ROLES, runs
 from app.processes.stopping import ALIVE, READY, notify, stop_on_signals
 from app.watch.logging import configure_logging
-from workers.schedule import keep_time
+from workers.schedule import run_schedule
 
 FINISH_S = 18.0  # Long enough for the creation of a link; the whole end takes at most 30 s.
 FINISH_ALONE_S = 24.0  # Of `web`, where no other work ends after the requests.
@@ -74,7 +74,7 @@ def _answer(
     container, settings = lives.now, lives.now.settings
     many = container.role == "web"  # Other processes may answer too.
     finish_s = FINISH_ALONE_S if many else FINISH_S
-    for line in note_keys(container):
+    for line in record_keys(container):
         logger.warning(line)
     try:
         container.complete()
@@ -96,10 +96,10 @@ def _answer(
 def _run_beside(container: Container) -> Callable[[], None]:
     """Start the threads that a container needs to answer requests alone."""
     stop = Event()
-    container.gate.look()
+    container.gate.refresh()
     runs = {
-        "gate": lambda: keep_time(stop, container.gate.look),
-        "prices": lambda: keep_time(stop, container.prices.look),
+        "gate": lambda: run_schedule(stop, container.gate.refresh),
+        "prices": lambda: run_schedule(stop, container.prices.refresh),
         "warm": container.warm,
     }
     for name, run in runs.items():

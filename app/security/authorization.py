@@ -142,7 +142,7 @@ class Memory:
         is_near = abs(to_micros(now) - caught_up_at) <= TRUSTED_MICROS
         return is_near and caught_up_at > max(known.outdated_at, self._outdated_at, since)
 
-    def keep(self, known: _Known, state: _State, caught_up_at: int) -> None:
+    def save(self, known: _Known, state: _State, caught_up_at: int) -> None:
         """Remember a row for which `believes` is true."""
         now_s, left = time.monotonic(), caught_up_at + TRUSTED_MICROS - self._now()
         until_s = now_s + min(left, TRUSTED_MICROS) / 1e6
@@ -241,7 +241,7 @@ class Authorizer:
         # The read model may not have the organization yet, so then the log decides.
         is_whole = organization_id is None or told.status is not None
         if told is not NOBODY and is_whole and memory.believes(known, caught_up_at, self._clock()):
-            memory.keep(known, told, caught_up_at)
+            memory.save(known, told, caught_up_at)
             return told
         state = self._state_of_log(client_id, organization_id)
         # Also if there was no row, because the first row may still show an older state.

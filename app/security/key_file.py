@@ -133,7 +133,7 @@ def read_revoked(directory: Path, kind: Kind) -> dict[str, Revoked]:
     return {key_id: each for key_id, each in found.items() if each.kind == kind}
 
 
-def note_revoked(directory: Path, key_id: str, revoked: Revoked) -> None:
+def record_revoked(directory: Path, key_id: str, revoked: Revoked) -> None:
     """Keep that a key is revoked, before its file is deleted; the caller holds the lock."""
     write_file(directory / f"{key_id}.revoked", msgspec.json.encode(revoked))
 

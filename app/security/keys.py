@@ -152,14 +152,14 @@ class SharedSecrets(Ring[SharedSecret]):
         """Return the secret for what is made now."""
         return [*self.current().values()][-1]
 
-    def find(self, secret_id: str | None) -> SharedSecret | None:
+    def get(self, secret_id: str | None) -> SharedSecret | None:
         """Return a secret, None if it is revoked or gone; None stands for the first one."""
         if secret_id is None:
             return next((each for each in self.current().values() if each.is_first), None)
         return self.current().get(secret_id) or self.current(at_once=True).get(secret_id)
 
     def value(self, secret_id: str | None) -> bytes | None:
-        found = self.find(secret_id)
+        found = self.get(secret_id)
         return None if found is None else found.value
 
     def ensure(self) -> None:

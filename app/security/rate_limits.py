@@ -44,7 +44,7 @@ class _Minute:
         self.lock = Lock()
         self.number, self.per_minute, self.own, self.free = 0, 0, 0, 0
 
-    def begin(self, number: int, per_minute: int) -> None:
+    def start(self, number: int, per_minute: int) -> None:
         """Begin a minute unless it has begun; begin it again if the limit has changed."""
         if not number <= self.number <= number + 1 or per_minute != self.per_minute:
             self.number, self.per_minute, self.own, self.free = number, per_minute, 0, per_minute
@@ -69,7 +69,7 @@ class RateLimits:
             if not minute.lock.acquire(timeout=WAIT_S):
                 return Admission(per_minute, 0, WINDOW_S, is_over=False)
         try:
-            minute.begin(int(now_s // WINDOW_S), per_minute)
+            minute.start(int(now_s // WINDOW_S), per_minute)
             if not minute.own and minute.free:
                 self._count(minute, organization_id)
             is_over = minute.own <= 0

@@ -16,8 +16,8 @@ from app.security.key_file import (
     Revoked,
     SigningKeysError,
     locked,
-    note_revoked,
     read_revoked,
+    record_revoked,
 )
 from domain.at_once import may_wait, renew_soon
 from domain.cause import Clock
@@ -113,7 +113,7 @@ class Ring(Generic[E]):
         with locked(self._directory):
             ended = self._read()[key_id]
             revoked = Revoked(self.kind, ended.created_at, self._clock())
-            note_revoked(self._directory, key_id, revoked)
+            record_revoked(self._directory, key_id, revoked)
             for path in self._files_of(key_id):
                 path.unlink()
         self._refresh()

@@ -87,7 +87,7 @@ class SecretHasher:
         return None if pepper is None else pepper.id
 
     def _pepper_of(self, stored: str) -> SharedSecret | None:
-        return self._peppers.find(stored.rpartition(":")[0] or None)
+        return self._peppers.get(stored.rpartition(":")[0] or None)
 
 
 def _digest(pepper: SharedSecret, secret: str) -> str:

@@ -92,7 +92,7 @@ class Asker(Generic[T]):
         self._pending: Future[T] | None = None
         self._thread: Thread | None = None
 
-    def begin(self) -> "Future[T]":
+    def query(self) -> "Future[T]":
         """Ask, or return the future of the question under way."""
         with self._lock:
             if self._thread is None:
@@ -126,7 +126,7 @@ class ScrapedGauges(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the present values."""
         deadline, reached = time.monotonic() + ANSWER_S, dict[str, float]()
-        for name, future in [(asker.name, asker.begin()) for asker in self._askers]:
+        for name, future in [(asker.name, asker.query()) for asker in self._askers]:
             values = answer_of(future, deadline)
             reached[name] = float(values is not None)
             yield from starmap(_family, (values or {}).items())

@@ -87,7 +87,7 @@ def cause_of(event: StoredEvent) -> dict[str, Any]:
     return facts | ({"job_id": str(event.originator_id)} if "slice_index" in facts else {})
 
 
-def note_cause(stored: Sequence[StoredEvent]) -> None:
+def bind_cause(stored: Sequence[StoredEvent]) -> None:
     """Add the request of the first event to the facts of this thread's work, unless it is known."""
     facts = _work.get()
     if facts is not None and "request_id" not in facts and stored:

@@ -37,7 +37,7 @@ from app.watch.gauges import (
     Values,
 )
 from app.watch.lines import count_dropped
-from app.watch.logging import note_cause
+from app.watch.logging import bind_cause
 from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
@@ -233,7 +233,7 @@ class Metrics:
 
     def appended(self, stored: Sequence[StoredEvent]) -> None:
         """Count the events of one commit, each counter in one step; never raises."""
-        note_cause(stored)  # Lines of the work that has brought them say whose it is.
+        bind_cause(stored)  # Lines of the work that has brought them say whose it is.
         counts, done = defaultdict[tuple[str, str], int](int), set[object]()
         try:
             for event in stored:

@@ -68,7 +68,7 @@ def pages(
 
 def _readiness(askers: Sequence[Asker[str | None]], facts: Mapping[str, object]) -> MetricsReply:
     deadline = time.monotonic() + ANSWER_S
-    begun = [(asker.name, asker.begin()) for asker in askers]
+    begun = [(asker.name, asker.query()) for asker in askers]
     told: list[str] = []
     for name, future in begun:
         try:

@@ -45,7 +45,7 @@ def tracing() -> Tracing:
     return _current
 
 
-def begin(settings: Settings, role: str) -> None:
+def start(settings: Settings, role: str) -> None:
     """Trace this process if a collector is named; call it before anything is connected."""
     global _current  # noqa: PLW0603  # The instrumentation is global to a process, too.
     if endpoint := settings.otel_exporter_otlp_endpoint:

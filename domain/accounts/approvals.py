@@ -208,7 +208,7 @@ class Approvals:
                 limit.set(above_micros, cause)
                 self.log.append(limit)
                 return None
-            return self.ask("limit", cause, amount_micros=above_micros)
+            return self.propose("limit", cause, amount_micros=above_micros)
 
         return retry_on_conflict(attempt)
 
@@ -219,7 +219,7 @@ class Approvals:
             limit.set(limit.above_micros, cause)
             self.log.append(limit)
 
-    def ask(self, kind: Kind, cause: Cause, **facts: Any) -> Proposal:
+    def propose(self, kind: Kind, cause: Cause, **facts: Any) -> Proposal:
         """Propose what has no name of its own; while it is open, it is not proposed again."""
         if kind not in PEOPLE:
             require_operator(cause)
@@ -241,7 +241,7 @@ class Approvals:
         operators, is_person = self.operators, kind in PEOPLE
         if self.above_micros() is None or (is_person and not operators.had_approver()):
             return []
-        proposal = self.ask(kind, cause, **facts)
+        proposal = self.propose(kind, cause, **facts)
         lost = None if is_operator(cause.actor) else f"{OPERATOR}{facts.get('subject')}"
         since = operators.idle_since((cause.actor, lost), proposal.created_on)
         is_alone = is_person and since is not None and cause.at - since >= ALONE_AFTER

@@ -91,16 +91,16 @@ class Accounts:
         its = self._organization(organization_id)
         now = {"price": its.price_micros, "fee": its.monthly_link_fee_micros}
         facts = [(kind, micros) for kind, micros in wanted.items() if micros != now[kind]]
-        ask, owner = self.approvals.ask, organization_id
+        ask, owner = self.approvals.propose, organization_id
         return [ask(e, cause, organization_id=owner, amount_micros=micros) for e, micros in facts]
 
     def set_lookup_price(self, amount_micros: int, cause: Cause) -> Proposal | None:
         """Set the price of a lookup for all without an own one; or return what waits instead."""
-        known = self.prices.look()
+        known = self.prices.refresh()
         if known is not None and known.amount_micros == amount_micros:
             return None
         if self.approvals.above_micros() is not None:
-            return self.approvals.ask("price", cause, amount_micros=amount_micros)
+            return self.approvals.propose("price", cause, amount_micros=amount_micros)
         self.prices.set(amount_micros, cause)
         return None
 

@@ -48,7 +48,7 @@ class Outcome:
         self._position = 0
         self._error: Exception | None = None
 
-    def take(self) -> bool:
+    def claim(self) -> bool:
         """Begin to carry the command out; False when it was withdrawn."""
         return self._claimed.acquire(blocking=False)
 
@@ -182,7 +182,7 @@ def commit_alone(log: Log, wallets: WalletCache, command: Command, settle_s: flo
             wallets.undo(command.wallet_id)
             raise
         else:
-            wallets.keep()
+            wallets.mark_committed()
             return position
     raise ServiceUnavailable
 
@@ -267,7 +267,7 @@ class Committer:
         stored = [self._log.mapper.to_stored_event(event) for event in events]
         return Command(wallet_id, change, stored, is_first)
 
-    def held_funds(self, wallet_id: UUID, currency: str, at: datetime) -> int | None:
+    def cached_funds(self, wallet_id: UUID, currency: str, at: datetime) -> int | None:
         """Return what balance and limit leave to spend, as last committed or loaded here.
 
         Other processes may have changed it. None for a wallet that is not held, or of another
@@ -311,7 +311,7 @@ class Committer:
         """Answer every command of a batch that is still without an answer, taken or not."""
         self._twins = []
         self._wallets.clear()
-        left = [each for each in waiting if each.outcome.take() or each.outcome.is_open]
+        left = [each for each in waiting if each.outcome.claim() or each.outcome.is_open]
         fail(left, ServiceUnavailable())
 
     def _collect(self, taken: list[Command]) -> None:
@@ -336,7 +336,7 @@ class Committer:
     def _process(self, taken: list[Command]) -> None:
         """Commit what can be decided together, then one by one what could not."""
         some = self._without_begun(self._without_twins(taken) if len(taken) > 1 else taken)
-        doubtful = self._save([each for each in some if each.outcome.take()])
+        doubtful = self._save([each for each in some if each.outcome.claim()])
         if doubtful:
             self._settle_each(doubtful)
 
@@ -359,10 +359,10 @@ class Committer:
             begun = _overtaken(self._log, asking)
         except ServiceUnavailable as error:
             self._settle_s = 0.0
-            fail([each for each in asking if each.outcome.take()], error)
+            fail([each for each in asking if each.outcome.claim()], error)
             return [each for each in taken if not each.is_first]
         for command, conflict in begun.items():
-            if command.outcome.take():
+            if command.outcome.claim():
                 fail([command], conflict)
         return [each for each in taken if each not in begun]
 
@@ -373,7 +373,7 @@ class Committer:
         by one they would lose race after race.
         """
         doubtful: list[Command] = []
-        self._wallets.look([command.wallet_id for command in batch])
+        self._wallets.reload([command.wallet_id for command in batch])
         for _ in range(RACES_MAX):
             accepted, stored = self._agreed(batch, doubtful)
             if not accepted:
@@ -388,7 +388,7 @@ class Committer:
                 fail(accepted, error)
                 return doubtful
             else:
-                self._wallets.keep()
+                self._wallets.mark_committed()
                 self._settle_s = SETTLE_S
                 _succeed(accepted, position)
                 return doubtful

@@ -60,7 +60,7 @@ class WalletCache:
         limit = held.spending
         return held.micros if limit is None else min(held.micros, limit.left_micros(at))
 
-    def look(self, wallet_ids: Iterable[UUID]) -> None:
+    def reload(self, wallet_ids: Iterable[UUID]) -> None:
         """Read in one statement the wallets that are not held or that others recently changed.
 
         If that fails nothing is raised, because `get` reads each alone later.
@@ -95,7 +95,7 @@ class WalletCache:
             self._cache(wallet)
         return moved
 
-    def keep(self) -> None:
+    def mark_committed(self) -> None:
         """Treat every change of lent wallets as stored."""
         for key in self._stored:
             self._balances[key] = _balance_of(self._wallets[key])

@@ -69,7 +69,7 @@ class MonthlyBilling:
         fee = self.log.get(MonthlyFee, fee_id)
         if fee.is_charged:
             return False
-        fee.note_charged(cause)
+        fee.record_charged(cause)
         owner, charges = fee.due.organization_id, [_charge_of(fee)]
         try:
             self.committer.commit_entries(owner, charges, cause, fee)

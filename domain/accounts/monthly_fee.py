@@ -77,7 +77,7 @@ class MonthlyFee(Refundable):
             price=price,
         )
 
-    def note_charged(self, cause: Cause) -> None:
+    def record_charged(self, cause: Cause) -> None:
         """Note that the wallet has paid; saved together with the charge."""
         assert not self.is_charged, self.id
         self.record(self.Charged, cause, month=self.due.month, price=self.due.price)

@@ -38,6 +38,6 @@ class OperatorAct(Root):
         subject: str
 
     @classmethod
-    def note(cls, act: Act, subject: str, cause: Cause) -> Self:
+    def of(cls, act: Act, subject: str, cause: Cause) -> Self:
         """Record an act; `cause.actor` says who did it."""
         return cls.begin(cls.Done, cause, uuid4(), act=act, subject=subject)

@@ -74,11 +74,11 @@ class Prices:
         if own_micros is not None:
             return own_micros
         if time.monotonic() - self.looked_s > STALE_S:
-            may_wait("price of a lookup", self.look)
-            self.look()
+            may_wait("price of a lookup", self.refresh)
+            self.refresh()
         return self._micros
 
-    def look(self) -> LookupPrice | None:
+    def refresh(self) -> LookupPrice | None:
         """Read the log; return what it says. Raises what the log raises."""
         found = self._log.find(LookupPrice, PRICE_ID)
         known = None if found is None else found.amount_micros
@@ -86,7 +86,7 @@ class Prices:
         self.looked_s = time.monotonic()
         return found
 
-    def begin(self, amount_micros: int, cause: Cause) -> None:
+    def set_first(self, amount_micros: int, cause: Cause) -> None:
         """Set the first price, unless there is one."""
         self._append(amount_micros, cause, only_first=True)
 
@@ -103,10 +103,10 @@ class Prices:
 
     def _append(self, amount_micros: int, cause: Cause, *, only_first: bool) -> None:
         def attempt() -> None:
-            known = self.look()
+            known = self.refresh()
             if known is None or not (only_first or known.amount_micros == amount_micros):
                 self._currency.append(lambda: [self.changed(amount_micros, cause)], cause)
-                self.look()
+                self.refresh()
 
         retry_on_conflict(attempt)
 

@@ -38,7 +38,7 @@ from domain.links.offers import (
     buy,
     check_currency,
     check_funds,
-    find_payer,
+    payer_of,
 )
 from domain.links.plan_change import Addition, PlanChange, Removal, plan_change_id
 from domain.links.waiting import IS_ANSWERED, Places, wait_for
@@ -159,7 +159,7 @@ class LinkPlans:
         cause = Cause(self.clock(), cause.request_id)  # It may have waited for its turn.
         plans = self._check(request, link, min(ASK_S, until_s - time.monotonic()))
         amount_micros = sum(plan.price_micros for plan in plans)
-        payer = find_payer(self.log, request.organization_id, amount_micros, cause.at)
+        payer = payer_of(self.log, request.organization_id, amount_micros, cause.at)
         check_funds(payer, amount_micros, self.rules.currency)
         plans[:1] = [self.play(request.organization_id, each, asked) for each in plans[:1]]
         change = PlanChange.request(

@@ -36,7 +36,7 @@ from domain.links.offers import (
     buy,
     check_currency,
     check_funds,
-    find_payer,
+    payer_of,
 )
 from domain.links.waiting import IS_ANSWERED, Places, wait_for
 from domain.log.log import Log, retry_on_conflict
@@ -186,7 +186,7 @@ class LinkCreate:
             # Limits are reported before settings and price.
             if request.waits:
                 self.waiting[network.name].require_share(request.organization_id)
-            payer = find_payer(self.log, request.organization_id, price_micros, cause.at)
+            payer = payer_of(self.log, request.organization_id, price_micros, cause.at)
             if network.shape == "stock" and not self.rules.base_plan:
                 raise ConfigError(NO_BASE_PLAN)
             check_currency(terms, currency)

@@ -111,7 +111,7 @@ class EndLink(Requested[bool]):
             if isinstance(error, Rejected):
                 raise ProvisioningError(reason_of(error), UNCHANGED) from None
             raise NetworkUnavailable from None
-        link.note_seen(seen.status, seen.installed_at, seen.first_used_at, cause)
+        link.record_seen(seen.status, seen.installed_at, seen.first_used_at, cause)
         known = (link.installed_at, link.first_used_at, last_seen_at)
         if any(known) or any(each.used_mb for each in seen.addons):
             if link.pending_events:

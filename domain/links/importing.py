@@ -93,7 +93,7 @@ class LinkImport:
             try:
                 if entry.organization_id in unknown:
                     _refuse("organization_id", "is no organization")
-                found = self._take(entry, catalogue, cause, sealed=not dry_run)
+                found = self._import(entry, catalogue, cause, sealed=not dry_run)
             except Wrong as wrong:
                 lines += lines_of(place_of(entry.index), wrong.problems)
             else:
@@ -105,7 +105,7 @@ class LinkImport:
             self.log.append(*(each for pair in made for each in pair))
         return ImportedLinks(len(made), unchanged, tuple(lines))
 
-    def _take(
+    def _import(
         self,
         entry: LinkEntry,
         terms: Mapping[UUID, PlanTerms],

@@ -701,7 +701,7 @@ class Link(Refundable):
         item = self.requested.plan.provider_plan_id
         self.record(Link.OrderRequested, cause, **facts, item=item)
 
-    def note_order_placed(self, order: Order, cause: Cause, *, adopted: bool) -> None:
+    def record_order_placed(self, order: Order, cause: Cause, *, adopted: bool) -> None:
         """Take the eSIM of an order; saved together with its stream and the activation."""
         self.record(
             Link.OrderPlaced,
@@ -763,22 +763,22 @@ class Link(Refundable):
         )
         return refund
 
-    def note_endpoint_left_over(self, cause: Cause) -> None:
+    def record_endpoint_left_over(self, cause: Cause) -> None:
         """Note that the network refuses to remove the late endpoint of this failed link."""
         assert self.endpoint_id is not None
         attempt = self.left_over.get(self.endpoint_id, 0) + 1
         facts = {"endpoint_id": self.endpoint_id, "attempt": attempt}
         until = cause.at + min(REFUSED_WAIT * 2 ** (attempt - 1), REFUSED_WAIT_MAX)
-        self._note_left_over(
+        self._record_left_over(
             Link.EndpointLeftOver, self.requested.plan, cause, **facts, until=until
         )
 
-    def note_plan_left_over(self, addon_id: str, plan: BoughtPlan, cause: Cause) -> None:
+    def record_plan_left_over(self, addon_id: str, plan: BoughtPlan, cause: Cause) -> None:
         """Note a plan on this link that nobody has bought; each is noted once."""
         if addon_id not in self.left_over:
-            self._note_left_over(Link.PlanLeftOver, plan, cause, addon_id=addon_id)
+            self._record_left_over(Link.PlanLeftOver, plan, cause, addon_id=addon_id)
 
-    def _note_left_over(
+    def _record_left_over(
         self, event: type[LeftOver], plan: BoughtPlan, cause: Cause, **facts: Any
     ) -> None:
         known_as = facts.get("addon_id") or facts["endpoint_id"]
@@ -812,7 +812,7 @@ class Link(Refundable):
             done = Link.Suspended if status == "suspended" else Link.Reactivated
             self.record(done, cause)
 
-    def note_seen(
+    def record_seen(
         self,
         status: LinkStatus,
         installed_at: datetime | None,
@@ -829,7 +829,7 @@ class Link(Refundable):
         if first_used_at is not None and self.first_used_at is None:
             self.record(Link.FirstUsed, cause, first_used_at=first_used_at)
 
-    def note_used(self, activation_id: UUID, percent: float, cause: Cause) -> None:
+    def record_used(self, activation_id: UUID, percent: float, cause: Cause) -> None:
         """Record each used-up share of a plan once, the lowest first, while the link is live."""
         assert activation_id in self.activations, activation_id
         for told in TOLD_PERCENT:
@@ -837,21 +837,21 @@ class Link(Refundable):
                 facts = {"activation_id": activation_id, "percent": told}
                 self.record(Link.UsageReached, cause, **facts)
 
-    def note_expiry_near(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
+    def record_expiry_near(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
         """Record once that a plan of a live link ends soon."""
         assert activation_id in self.activations, activation_id
         if self.is_live and activation_id not in self.expiry_told:
             facts = {"activation_id": activation_id, "expires_at": expires_at}
             self.record(Link.ExpiryNear, cause, **facts)
 
-    def note_plan_started(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
+    def record_plan_started(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
         """Record once when a plan of a live link ends."""
         assert activation_id in self.activations, activation_id
         if self.is_live and activation_id not in self.plan_ends:
             facts = {"activation_id": activation_id, "expires_at": expires_at}
             self.record(Link.PlanStarted, cause, **facts)
 
-    def note_plan_ended(self, activation_id: UUID, cause: Cause) -> None:
+    def record_plan_ended(self, activation_id: UUID, cause: Cause) -> None:
         """Record once that a plan of a live link is over."""
         assert activation_id in self.activations, activation_id
         if self.is_live and activation_id not in self.plans_ended:

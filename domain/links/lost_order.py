@@ -160,7 +160,7 @@ class LostOrder(Root):
             cost=self.found.cost,
         )
 
-    def note_found(self, order: Order, cause: Cause) -> None:
+    def record_found(self, order: Order, cause: Cause) -> None:
         """Claim an order; saved with its eSIM."""
         paid = order.cost or self.opened.plan.cost_of(order.order_reference)
         self.record(
@@ -172,7 +172,7 @@ class LostOrder(Root):
             cost=paid,
         )
 
-    def note_ended(self, cause: Cause, *, taken_back: bool) -> None:
+    def record_ended(self, cause: Cause, *, taken_back: bool) -> None:
         """Note whether the network took the found order back; saved with its eSIM."""
         assert self.found is not None
         facts: dict[str, Any] = {

@@ -5,7 +5,7 @@ created. An *order* buys an eSIM with its plan on it, so the ICCID comes with th
 
 Errors are those of `domain.provider_errors`: Unavailable (nothing happened), Rejected (final,
 nothing happened) and OutcomeUnknown (look it up before anything is repeated). What one reply says
-oddly of one eSIM is NotAnswered or OutcomeNotTold, which are no outage.
+oddly of one eSIM is NotAnswered or OutcomeNotStated, which are no outage.
 """
 
 import re
@@ -400,14 +400,14 @@ class Readings(Protocol):
     An older reading never replaces a newer one.
     """
 
-    def find(self, link_ids: Collection[UUID]) -> Mapping[UUID, NetworkReading]:
+    def load(self, link_ids: Collection[UUID]) -> Mapping[UUID, NetworkReading]:
         """Return what was last seen of these links; links never seen are left out."""
         ...
 
-    def keep_usage(self, organization_id: UUID, link_id: UUID, usage: Usage) -> None:
+    def save_usage(self, organization_id: UUID, link_id: UUID, usage: Usage) -> None:
         """Store a usage if it is newer."""
         ...
 
-    def keep_status(self, organization_id: UUID, link_id: UUID, status: NetworkStatus) -> None:
+    def save_status(self, organization_id: UUID, link_id: UUID, status: NetworkStatus) -> None:
         """Store a status if it is newer."""
         ...

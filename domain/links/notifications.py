@@ -25,7 +25,7 @@ class Notifications:
 
     reads: LinkReadings
 
-    def take(self, name: str, headers: Mapping[str, str], body: bytes, cause: Cause) -> None:
+    def receive(self, name: str, headers: Mapping[str, str], body: bytes, cause: Cause) -> None:
         """Read the link that a notification is about, unless it was read just now.
 
         Does nothing if no link has the eSIM. Raises NotFound for a network without notifications,
@@ -51,6 +51,6 @@ class Notifications:
         return link if link is not None and link.is_visible else None
 
     def _is_fresh(self, link: Link) -> bool:
-        reading = self.reads.readings.find([link.id]).get(link.id)
+        reading = self.reads.readings.load([link.id]).get(link.id)
         usage = None if reading is None else reading.usage
         return usage is not None and abs(self.reads.clock() - usage.as_of) < FRESH

@@ -52,7 +52,7 @@ def check_currency(terms: PlanTerms, currency: str) -> None:
         raise ConfigError(OTHER_CURRENCY)
 
 
-def find_payer(log: Log, organization_id: UUID, amount_micros: int, at: datetime) -> Wallet | None:
+def payer_of(log: Log, organization_id: UUID, amount_micros: int, at: datetime) -> Wallet | None:
     """Find the wallet that is to pay; raises SpendingLimit, because limits are reported first."""
     wallet = log.find(Wallet, wallet_id(organization_id)) if amount_micros else None
     if wallet is not None:

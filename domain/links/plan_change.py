@@ -268,7 +268,7 @@ class PlanChange(Refundable):
         event = self.PlanRemovalStarted if is_removal else self.PlanAdditionStarted
         self.record(event, cause, index=self.done, attempt=self.attempts + 1, until=until)
 
-    def note_added(self, link: Link, addon: Addon, cause: Cause, *, adopted: bool) -> None:
+    def record_added(self, link: Link, addon: Addon, cause: Cause, *, adopted: bool) -> None:
         """Note that the present addition is on the link; `adopted`: its reply was lost.
 
         This and what follows also record it in the link, which is saved together with the change.
@@ -279,10 +279,10 @@ class PlanChange(Refundable):
         self.record(self.PlanAdditionDone, cause, **facts)
         link.add_plan(addition.activation_id, addition.plan, addon, cause)
         for each in _unbought(link, addition, addon):
-            link.note_plan_left_over(each, addition.plan, cause)
+            link.record_plan_left_over(each, addition.plan, cause)
         self._finish_if_done(link, cause)
 
-    def note_removed(self, link: Link, cause: Cause) -> None:
+    def record_removed(self, link: Link, cause: Cause) -> None:
         """Note that the present removal is done, after all if the change has failed at it."""
         assert isinstance(self.next, Removal)
         link.remove_plan(self.next.activation_id, cause)
@@ -296,7 +296,7 @@ class PlanChange(Refundable):
         """
         if left_over is not None:
             assert self.next is not None
-            link.note_plan_left_over(left_over, self.next.plan, cause)
+            link.record_plan_left_over(left_over, self.next.plan, cause)
         self.record(self.Finished, cause)
         link.record(Link.ChangeClosed, cause, change_id=link.open_change)
 

@@ -144,8 +144,8 @@ class LinkReadings:
         if usage is None:
             usage = self._last(link.id).usage
         else:
-            self.readings.keep_usage(link.organization_id, link.id, usage)
-            link = self._note_seen(link, usage, cause)
+            self.readings.save_usage(link.organization_id, link.id, usage)
+            link = self._record_seen(link, usage, cause)
         code = self._code(link, until_s, cause)
         return LinkReading(
             link=link,
@@ -161,8 +161,8 @@ class LinkReadings:
         """Read a link in the background, without a waiting place; raises what `usage` raises."""
         assert link.endpoint_id is not None
         usage = self.networks.of(link.network).usage(link.endpoint_id, timeout_s=READ_S)
-        self.readings.keep_usage(link.organization_id, link.id, usage)
-        return self._note_seen(link, usage, cause), usage
+        self.readings.save_usage(link.organization_id, link.id, usage)
+        return self._record_seen(link, usage, cause), usage
 
     def status(self, link: Link, *, live: bool) -> StatusReading:
         """Return the network status, or the one it gave last.
@@ -188,7 +188,7 @@ class LinkReadings:
             if live:
                 raise error if isinstance(error, NO_PLACE) else NetworkUnavailable from None
             return StatusReading(last or _never_seen(link), is_stored=True, is_stale=True)
-        self.readings.keep_status(link.organization_id, link.id, status)
+        self.readings.save_status(link.organization_id, link.id, status)
         return StatusReading(status, is_stored=False, is_stale=False)
 
     def activation_code(self, link: Link, cause: Cause) -> str:
@@ -233,15 +233,15 @@ class LinkReadings:
             return None
 
     def _last(self, link_id: UUID) -> NetworkReading:
-        return self.readings.find([link_id]).get(link_id, NetworkReading())
+        return self.readings.load([link_id]).get(link_id, NetworkReading())
 
-    def _note_seen(self, link: Link, usage: Usage, cause: Cause) -> Link:
+    def _record_seen(self, link: Link, usage: Usage, cause: Cause) -> Link:
         """Record what is new; if another writer was first, return the link with its facts."""
         if self.must_wait(link):
             return link
-        link.note_seen(usage.status, usage.installed_at, usage.first_used_at, cause)
+        link.record_seen(usage.status, usage.installed_at, usage.first_used_at, cause)
         if self.tells:
-            note_plans(link, usage, self.clock(), cause)
+            record_plans(link, usage, self.clock(), cause)
         if not link.pending_events:
             return link
         try:
@@ -292,7 +292,7 @@ def plans_of(link: Link, usage: Usage | None, now: datetime) -> list[PlanUsage]:
     return usage_of(link.current_activations, link.activations.values(), usage, now)
 
 
-def note_plans(link: Link, usage: Usage | None, now: datetime, cause: Cause) -> datetime | None:
+def record_plans(link: Link, usage: Usage | None, now: datetime, cause: Cause) -> datetime | None:
     """Record what is new of the plans; return the next moment at which there will be something.
 
     That is used-up shares, plans that have an end, end soon or are over. That a plan ends soon is
@@ -304,13 +304,13 @@ def note_plans(link: Link, usage: Usage | None, now: datetime, cause: Cause) -> 
     coming = []
     for plan in plans_of(link, usage, now):
         activation_id, ends_at, over_at = plan.activation.id, plan.expires_at, _over_at(link, plan)
-        link.note_used(activation_id, plan.percent_used, cause)
+        link.record_used(activation_id, plan.percent_used, cause)
         if ends_at is not None:
-            link.note_plan_started(activation_id, ends_at, cause)
+            link.record_plan_started(activation_id, ends_at, cause)
             if ends_at - ENDS_SOON <= now < ends_at + LATE:
-                link.note_expiry_near(activation_id, ends_at, cause)
+                link.record_expiry_near(activation_id, ends_at, cause)
         if over_at is not None and over_at <= now:
-            link.note_plan_ended(activation_id, cause)
+            link.record_plan_ended(activation_id, cause)
         elif over_at is not None:
             is_near = ends_at is None or activation_id in link.expiry_told
             coming.append(over_at if is_near else over_at - ENDS_SOON)

@@ -52,7 +52,7 @@ class SetStatus(Requested[LinkStatus]):
             raise LinkBusy
         if link.status_intent is None:
             with suppress(ProviderError):
-                link.note_seen(self.look_up(link, left_s(until_s)), None, None, cause)
+                link.record_seen(self.look_up(link, left_s(until_s)), None, None, cause)
             if link.pending_events:
                 self.log.append(link)
             return link, link.status == wanted

@@ -265,7 +265,7 @@ class Log(Application[UUID]):
             raise
         except IntegrityError:
             # The connection broke after the commit and before the reply.
-            if self.holds(stored):
+            if self.contains(stored):
                 self._wake_subscribers(stored)
                 return self.recorder.max_notification_id() or 0
             raise
@@ -287,7 +287,7 @@ class Log(Application[UUID]):
         self.appended.call(with_news(stored))
         self.observer(stored)
 
-    def holds(self, stored: Sequence[StoredEvent]) -> bool:
+    def contains(self, stored: Sequence[StoredEvent]) -> bool:
         """Tell whether exactly these events are all in the log; errors are raised as they are."""
         return all(
             (found := self._at_version(event))
@@ -471,7 +471,7 @@ class Log(Application[UUID]):
         """
         return self._has_lost or getattr(self.recorder, "is_over", _never)()
 
-    def note_loss(self, seen: int) -> None:
+    def record_loss(self, seen: int) -> None:
         """Record in the log that events are gone, if it lacks those that were `seen` before.
 
         Errors of the database are raised as they are, as on a standby.

@@ -22,11 +22,11 @@ from domain.lookups.bulk_job import Asked
 from domain.lookups.number_lookup import Source
 from domain.lookups.ports import (
     CachedFacts,
+    Details,
     Found,
     LookupCache,
     LookupProvider,
     NumberFacts,
-    Told,
 )
 from domain.provider_errors import NotAnswered, NotNow, Unavailable
 
@@ -48,7 +48,7 @@ class Answer(msgspec.Struct, frozen=True):
     provider: str
     as_of: datetime
     cost: Cost | None = None
-    told: Told | None = None
+    told: Details | None = None
 
 
 # The provider works but asked us to wait; it may answer when its hold has ended.
@@ -193,7 +193,7 @@ class Answers:
         if not cacheable or not oldest:
             return {}
         now = self._clock()
-        found = self._cache.find(organization_id, cacheable, now - oldest)
+        found = self._cache.load(organization_id, cacheable, now - oldest)
         return {
             number: Answer(kept.facts, "cache", kept.provider, kept.as_of, told=kept.told)
             for number, kept in found.items()
@@ -207,7 +207,7 @@ class Answers:
             if self._may_cache(answer.facts.phone_number) and self._rules.ttl_of(answer.provider)
         ]
         if kept:
-            self._cache.keep(organization_id, kept)
+            self._cache.save(organization_id, kept)
 
     def _may_cache(self, number: str) -> bool:
         kept = self._provider.remote and bool(self._oldest)

@@ -115,7 +115,7 @@ class BulkCancel:
     committer: Committer
     vault: Vault
 
-    def find(self, organization_id: UUID, job_id: UUID) -> BulkJob:
+    def load(self, organization_id: UUID, job_id: UUID) -> BulkJob:
         """Return a job of an organization; raises NotFound, also once it has been erased."""
         job = self.log.find(BulkJob, job_id)
         if job is None or job.organization_id != organization_id:

@@ -26,7 +26,7 @@ from domain.cost import Cost
 from domain.ids import derive_id
 from domain.log.aggregate import NOTHING, ByOperator, Root, fact, sets
 from domain.log.aggregate import Created as FirstEvent
-from domain.lookups.ports import NumberFacts, Told
+from domain.lookups.ports import Details, NumberFacts
 from domain.personal import Sealed
 
 # Starts of a slice in a row that end no item; one that has killed five workers would kill a sixth.
@@ -46,7 +46,7 @@ class PersonalResults(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     facts: list[NumberFacts]
-    told: list[Told | None] | None = None
+    told: list[Details | None] | None = None
 
 
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True):

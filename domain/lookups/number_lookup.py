@@ -13,7 +13,7 @@ from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
 from domain.cost import Cost
 from domain.ids import derive_id
 from domain.log.aggregate import Created
-from domain.lookups.ports import NumberFacts, Told
+from domain.lookups.ports import Details, NumberFacts
 from domain.personal import Sealed
 
 Source = Literal["live", "cache"]
@@ -23,7 +23,7 @@ class PersonalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """The personal part of an answer, and what its request is known by; sealed in the event."""
 
     facts: NumberFacts
-    told: Told | None = None
+    told: Details | None = None
     max_age_s: int | None = None  # What a request with a key asked for.
 
 

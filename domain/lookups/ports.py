@@ -64,7 +64,7 @@ class Portability(msgspec.Struct, frozen=True, omit_defaults=True):
     line_type: str | None = None
 
 
-class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+class Details(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a provider tells besides the facts; personal, and kept with them.
 
     `reference` is its own id of the call. `errors` are its codes for what it could not find out, or
@@ -85,7 +85,7 @@ class Found(msgspec.Struct, frozen=True):
     facts: NumberFacts
     provider: str
     cost: Cost | None = None
-    told: Told | None = None
+    told: Details | None = None
     free: bool = False
 
 
@@ -128,19 +128,19 @@ class CachedFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     facts: NumberFacts
     provider: str
     as_of: datetime
-    told: Told | None = None
+    told: Details | None = None
 
 
 class LookupCache(Protocol):
     """Answers of one organization, shared by processes; losing it costs provider calls only."""
 
-    def find(
+    def load(
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
     ) -> Mapping[str, CachedFacts]:
         """Return the stored answers of these numbers that are not older than `not_before`."""
         ...
 
-    def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
+    def save(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
         """Store answers, replacing older ones of the same number."""
         ...
 

@@ -272,7 +272,7 @@ class SingleLookup:
     def _check_balance(self, request: LookupRequest, cause: Cause) -> None:
         """Save the provider a call that cannot be paid; the wallet itself decides later."""
         payer = wallet_id(request.organization_id)
-        held = self.committer.held_funds(payer, request.currency, cause.at)
+        held = self.committer.cached_funds(payer, request.currency, cause.at)
         if held is not None and held >= request.price_micros:
             return
         wallet = self.log.find(Wallet, payer)

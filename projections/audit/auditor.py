@@ -30,7 +30,7 @@ def verify(  # noqa: PLR0913  # It needs everything that is checked.
     if not report.ok:
         return report
     for model in models:
-        report.note(0, differences(log, database, positions, model, progress))
+        report.add(0, differences(log, database, positions, model, progress))
     return report
 
 
@@ -81,7 +81,7 @@ class LogCheck:
                 report.events += 1
                 report.position = row.position
         except Poisoned as error:
-            report.note(error.position, [error.reason])
+            report.add(error.position, [error.reason])
             self._poisoned = True
         if report.events == before + BATCH_EVENTS_MAX and report.position < self.goal:
             return True
@@ -92,7 +92,7 @@ class LogCheck:
         try:
             recorded = decoded(row)
         except Poisoned as error:
-            self.report.note(error.position, [error.reason])
+            self.report.add(error.position, [error.reason])
             self._poisoned = True
             return
         try:
@@ -101,7 +101,7 @@ class LogCheck:
             raise
         except Exception as error:  # noqa: BLE001  # A rule may fail on an impossible history.
             wrong = [f"it does not fit to what is before it ({type(error).__name__})"]
-        self.report.note(row.position, wrong)
+        self.report.add(row.position, wrong)
         if isinstance(recorded.event, Discontinuity.Noticed):
             self.report.losses.append(Failure(row.position, _loss(recorded.event)))
 
@@ -111,9 +111,9 @@ class LogCheck:
             given, head = self._log.given(), self._log.head()  # Others append: first `given`.
             if head < given:
                 missing = f"the log ends before it, but positions up to {given} were given out"
-                report.note(head + 1, [missing])
+                report.add(head + 1, [missing])
             for position, reason in self._rules.check_end():
-                report.note(position, [reason])
+                report.add(position, [reason])
         for witness in self._witnesses:
             witness.testify(report)
 

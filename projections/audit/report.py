@@ -61,7 +61,7 @@ class Report:
         """Tell whether nothing is wrong."""
         return not self.failures
 
-    def note(self, position: int, reasons: Sequence[str]) -> None:
+    def add(self, position: int, reasons: Sequence[str]) -> None:
         """Add failures, up to `FAILURES_MAX`."""
         room = FAILURES_MAX - len(self.failures)
         self.failures.extend(Failure(position, reason) for reason in reasons[:room])

@@ -77,7 +77,7 @@ class TreeKeeper(Consumer):
     def restart(self, progress: Progress = ignore_progress) -> int:
         """Forget the kept leaves and add the log as it is now; return the position reached."""
         with self._turn, self._database.writing() as connection:
-            self._positions.begin(connection, self.name, self.version, None)
+            self._positions.start(connection, self.name, self.version, None)
             self._tree.clear(connection)
             self._pauses.clear()
         self.catch_up(progress=progress)

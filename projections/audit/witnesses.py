@@ -157,7 +157,7 @@ class Claims:
             loss = None if is_same else self._loss_that_explains(checkpoint)
             reason = claim.fault or ""
             if reason:
-                report.note(checkpoint.position, [f"{name}: {reason}"])
+                report.add(checkpoint.position, [f"{name}: {reason}"])
             elif is_same:
                 held = max(held, checkpoint.position)
             elif loss is not None:
@@ -168,13 +168,13 @@ class Claims:
                 between = f"after position {held} and up to {checkpoint.position}"
                 reason = f"what it signed {between} is not what the log holds"
                 if not changed:  # Later ones fail with it.
-                    report.note(held + 1, [f"{name}: {reason}"])
+                    report.add(held + 1, [f"{name}: {reason}"])
                 changed = True
             if self._listed:
                 place = checkpoint.position, checkpoint.size
                 report.checkpoints.append(Verdict(name, *place, not reason, reason))
         for fault in self._damaged:
-            report.note(fault.position, [fault.reason])
+            report.add(fault.position, [fault.reason])
 
     def _judge(self, position: int) -> None:
         while self._open and self._open[0].checkpoint.size == self._tree.size:

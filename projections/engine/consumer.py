@@ -212,7 +212,7 @@ class Consumer(ABC):
         for name in lost:
             last = self.start(known.get(name))
             with self._database.writing() as connection:
-                self._positions.begin(connection, name, self.members[name].version, last)
+                self._positions.start(connection, name, self.members[name].version, last)
             self._checked.discard(name)
 
     def _remember(self, active: Sequence[Position]) -> None:

@@ -82,7 +82,7 @@ class Follower:
 class Lock(Protocol):
     """A lock that one process at a time can hold."""
 
-    def hold(self) -> bool:
+    def acquire(self) -> bool:
         """Take the lock if it is free; return whether we hold it. Raises while this is unknown."""
         ...
 
@@ -113,7 +113,7 @@ class LockedStep:
             return None
         is_held = False
         try:
-            is_held = self.lock.hold()
+            is_held = self.lock.acquire()
         finally:
             self.tell(is_held)
         return self.step() if is_held else None

@@ -94,7 +94,7 @@ class Positions:
         found = row.one_or_none()
         return _read(found) if found else None
 
-    def begin(self, connection: Connection, name: str, version: int, last: Place | None) -> None:
+    def start(self, connection: Connection, name: str, version: int, last: Place | None) -> None:
         """Start or restart a follower behind an event; None means before the first event.
 
         The row is updated, not replaced, so a process that waits for its lock sees the new values.

@@ -216,7 +216,7 @@ def _replace(  # noqa: PLR0913  # Both sides of one rebuild.
             fresh.follow(connection, _batch(stretch, last))
             last = stretch.last
         _swap(connection, fresh)
-        positions.begin(connection, model.name, model.version, last)
+        positions.start(connection, model.name, model.version, last)
     return last.position if last is not None else 0
 
 

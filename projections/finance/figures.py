@@ -92,7 +92,7 @@ class Figures:
     def wallet(self, organization_id: UUID) -> Found | None:
         return self._one(select(_WALLET).where(_WALLET.c.organization_id == organization_id))
 
-    def held(self) -> Found:
+    def total_balance(self) -> Found:
         """Return what all wallets hold, and how many there are."""
         total = cast(func.coalesce(func.sum(_WALLET.c.balance_micros), 0), BigInteger)
         columns = total.label("balance_micros"), func.count().label("wallets")

@@ -152,7 +152,7 @@ class Plans(Snapshot[PlanRow]):
         rows = self._select().where(plan.id.in_(ids.offset(offset).limit(limit)))
         return [*map(self.stored.read, connection.execute(rows))], total
 
-    def find_visible(
+    def load_visible(
         self, database: Database, organization_id: UUID, plan_id: UUID
     ) -> PlanRow | None:
         rows = database.rows(self._of_one, plan=plan_id, organization=organization_id)

@@ -62,7 +62,7 @@ class WebhookEndpoints(ReadModel):
         """Return the position of the newest change of any endpoint."""
         return connection.execute(self._newest).scalar_one() or 0
 
-    def told(self, connection: Connection) -> list[WebhookEndpointRow]:
+    def active(self, connection: Connection) -> list[WebhookEndpointRow]:
         """Read the endpoints that get messages."""
         columns = self.rows.c
         wanted = (columns.disabled.is_(None), columns.is_deleted.is_(False))

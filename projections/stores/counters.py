@@ -251,7 +251,7 @@ class Counters:
 
     # Paces.
 
-    def take_turn(
+    def reserve(
         self, provider: str, calls_per_s: float, burst: int, within_s: float
     ) -> float | None:
         """Take the next turn of a provider; return in how many seconds it is, None if too late.

@@ -51,7 +51,7 @@ _SMALL = ("attempts", "retries", "response_status", "duration_ms")
 STORED = Stored(Delivery, **dict.fromkeys(_SMALL, Integer))
 
 
-class Taken(NamedTuple):
+class Claimed(NamedTuple):
     """A delivery in hand until a moment; `has_more`: the endpoint has another one to take."""
 
     delivery: Delivery
@@ -117,7 +117,7 @@ class Deliveries:
 
     # What workers do.
 
-    def take(self, endpoint_id: UUID, now: datetime, places: int) -> Taken | None:
+    def claim(self, endpoint_id: UUID, now: datetime, places: int) -> Claimed | None:
         """Take the next delivery, unless `places` are in hand or the endpoint is paused."""
         states, micros = self._states, to_micros(now)
         whose = states.c.endpoint_id == endpoint_id
@@ -144,7 +144,7 @@ class Deliveries:
             connection.execute(this.values(taken_until=until))
         since = state.failing_since
         health = Health(state.failures, from_micros(since))
-        return Taken(STORED.read(found[0]), from_micros(until), health, has_more=len(found) > 1)
+        return Claimed(STORED.read(found[0]), from_micros(until), health, has_more=len(found) > 1)
 
     def _in_hand(self, connection: Connection, endpoint_id: UUID, now: datetime) -> Sequence[int]:
         columns = self._rows.c
@@ -185,7 +185,7 @@ class Deliveries:
             .limit(2)
         )
 
-    def settle(self, taken: Taken, delivery: Delivery, health: Health, now: datetime) -> bool:
+    def settle(self, taken: Claimed, delivery: Delivery, health: Health, now: datetime) -> bool:
         """Store the outcome of an attempt; False if another worker has taken it over."""
         columns, states = self._rows.c, self._states
         mine = and_(columns.id == delivery.id, columns.taken_until == to_micros(taken.until))
@@ -208,7 +208,7 @@ class Deliveries:
                 connection.execute(states.update().where(this).values(change))
         return True
 
-    def wait(self, taken: Taken, error: str, until: datetime) -> None:
+    def wait(self, taken: Claimed, error: str, until: datetime) -> None:
         """Leave the delivery as it was, with the reason, and pause its endpoint."""
         columns, states, delivery = self._rows.c, self._states, taken.delivery
         mine = and_(columns.id == delivery.id, columns.taken_until == to_micros(taken.until))

@@ -77,7 +77,7 @@ class SqlLookupCache:
         self._find_one = HotStatement(found.where(columns.phone_number == bindparam("number")))
         self._find_many = HotStatement(found.where(OneOf(columns.phone_number, "numbers")))
 
-    def find(
+    def load(
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
     ) -> Mapping[str, CachedFacts]:
         """Return the stored answers of these numbers that are not older than `not_before`."""
@@ -111,7 +111,7 @@ class SqlLookupCache:
                 found = fresh | found
         return found
 
-    def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
+    def save(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
         """Store answers, replacing older ones of the same number; they are written soon after."""
         with self._condition:
             waiting = sum(map(len, self._waiting.values()))

@@ -158,7 +158,7 @@ class PersonalKeys:
             message = f"the sealed value of {subject} was not sealed for it"
             raise ValueError(message) from error
 
-    def holds(self, organization_id: UUID, name: str, subject: UUID | None = None) -> bool:
+    def has(self, organization_id: UUID, name: str, subject: UUID | None = None) -> bool:
         """Tell whether a key, or that of one stream, exists; as of a second ago at most."""
         _, key = self._row(self._one, organization_id, name)
         if subject is not None:
@@ -181,7 +181,7 @@ class PersonalKeys:
                 found[owner].append(name)
         return {owner: sorted(names) for owner, names in found.items()}
 
-    def begin_anew(self, newest: Iterable[tuple[UUID, str]]) -> None:
+    def rotate(self, newest: Iterable[tuple[UUID, str]]) -> None:
         """Go on with the next key after these; wait until no process seals with them any more."""
         for organization_id, name in newest:
             self._make(organization_id, _next(name))

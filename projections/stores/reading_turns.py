@@ -29,7 +29,7 @@ from projections.engine.inserting import insert_new
 ASKED_FOR = 0  # The due time of a link that was asked for, so that it comes before all others.
 
 
-class NewTurn(NamedTuple):
+class DueReading(NamedTuple):
     """A link that has become active, with the position of its activation and its first turn."""
 
     link_id: UUID
@@ -39,7 +39,7 @@ class NewTurn(NamedTuple):
     due_at: datetime
 
 
-class ReadingTurns:
+class ReadingSchedule:
     """A row per link that has not ended, from its activation on."""
 
     def __init__(self, database: Database) -> None:
@@ -87,7 +87,7 @@ class ReadingTurns:
         """Return the position of the newest link that has a row, 0 without any."""
         return int(self._database.rows(self._newest)[0][0] or 0)
 
-    def enter(self, new: Sequence[NewTurn], now: datetime) -> None:
+    def enter(self, new: Sequence[DueReading], now: datetime) -> None:
         """Give new links their first turn; those that have a row keep it."""
         at = to_micros(now)
         rows = [
@@ -150,7 +150,7 @@ class ReadingTurns:
             new_answered_at=_micros(answered_at),
         )
 
-    def note_told(self, link_id: UUID, ends_at: datetime | None) -> None:
+    def set_next_end(self, link_id: UUID, ends_at: datetime | None) -> None:
         """Set when the next end of a plan must be announced."""
         self._write(self._told, link=link_id, new_ends_at=_micros(ends_at))
 

@@ -76,7 +76,7 @@ class SqlReadings:
             "status_as_of": self._upsert("status", "status_as_of"),
         }
 
-    def find(self, link_ids: Collection[UUID]) -> Mapping[UUID, NetworkReading]:
+    def load(self, link_ids: Collection[UUID]) -> Mapping[UUID, NetworkReading]:
         """Return the last reading of each of these links; links without any are left out."""
         rows: Sequence[Sequence[Any]] = ()
         with self._faults.swallowed("find"):
@@ -84,7 +84,7 @@ class SqlReadings:
         readings = ((as_id(link_id), _read(*parts)) for link_id, *parts in rows)
         return {link_id: reading for link_id, reading in readings if reading is not None}
 
-    def keep_usage(self, organization_id: UUID, link_id: UUID, usage: Usage) -> None:
+    def save_usage(self, organization_id: UUID, link_id: UUID, usage: Usage) -> None:
         """Store a usage, unless a newer one is stored."""
         part = {
             "msisdn": usage.msisdn,
@@ -93,7 +93,7 @@ class SqlReadings:
         }
         self._save(organization_id, link_id, part, "usage_as_of")
 
-    def keep_status(self, organization_id: UUID, link_id: UUID, status: NetworkStatus) -> None:
+    def save_status(self, organization_id: UUID, link_id: UUID, status: NetworkStatus) -> None:
         """Store a status, unless a newer one is stored."""
         part = {"status": msgspec.json.encode(status), "status_as_of": to_micros(status.as_of)}
         self._save(organization_id, link_id, part, "status_as_of")

@@ -141,7 +141,7 @@ def _search(it: Customer, what: str) -> object:
 
 def _number(it: Customer) -> str:
     link = UUID(it.a_link["id"])
-    usage = it.crew.web.readings.find([link])[link].usage
+    usage = it.crew.web.readings.load([link])[link].usage
     assert usage is not None
     return str(usage.msisdn).removeprefix("+")
 

@@ -43,11 +43,7 @@ class Crew:
         self._messages, self._heard = deque[Message](), 0
         self._behind = {"projector", "dispatcher"}
         self.service = Service(
-            directory,
-            migrated=False,
-            clock=self._clock,
-            DATABASE_URL=self.url,
-            SANDBOX="false",
+            directory, migrated=False, clock=self._clock, DATABASE_URL=self.url, SANDBOX="false"
         )
         self.web = self.service.container
         self.web.role = "web"
@@ -57,7 +53,7 @@ class Crew:
         self._lend_news()
         self.web.keys.ensure()
         self.web.webhook_key.ensure()
-        self.web.prices.look()  # As a thread of it does each second.
+        self.web.prices.refresh()  # As a thread of it does each second.
         self.settle()
 
     @property

@@ -26,7 +26,7 @@ def lab(tally: Tally, installation: Installation) -> Lab:
 def read_all(background: BackgroundReading) -> None:
     background.tick()
     (lane,) = background.lanes.values()
-    while (taken := lane.take()) is not None:
+    while (taken := lane.claim()) is not None:
         lane.done(answered=background.read(taken[0], taken[1].usage))
 
 

@@ -21,7 +21,7 @@ from prometheus_client import generate_latest
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
 from domain.catalogue.supplied import SuppliedPlan
 from domain.links.network import EsimNetwork, Usage
-from domain.provider_errors import NotAnswered, OutcomeNotTold, Rejected, Unavailable
+from domain.provider_errors import NotAnswered, OutcomeNotStated, Rejected, Unavailable
 from tests.contracts.esim_networks import (
     OTHER_PLAN,
     PLAN,
@@ -131,7 +131,7 @@ def test_fifty_odd_records_of_esims_open_no_circuit(
                 else:  # What it says is its own; so an odd id has to do.
                     odd = str(ODD[number % len(ODD)])
                     ask = dataclasses.replace(ask, endpoint_id=odd, iccid=odd, free_iccid=odd)
-                with suppress(NotAnswered, OutcomeNotTold, Rejected):
+                with suppress(NotAnswered, OutcomeNotStated, Rejected):
                     ask.call(call)
                 assert circuit.is_up(), call
             if isinstance(far_side, ScriptedSide):

@@ -68,7 +68,7 @@ def ordering(until: datetime = DEADLINE) -> LinkStep:
 
 def ordered(link: Link) -> None:
     order = Order("order-1", ICCID, "eu-5gb-30d", START)
-    link.note_order_placed(order, cause(2), adopted=False)
+    link.record_order_placed(order, cause(2), adopted=False)
 
 
 def activated(link: Link) -> None:
@@ -115,23 +115,23 @@ def status_settled(status: LinkStatus) -> LinkStep:
 def seen(
     status: LinkStatus, installed_at: datetime | None = None, first_used_at: datetime | None = None
 ) -> LinkStep:
-    return lambda link: link.note_seen(status, installed_at, first_used_at, cause(9))
+    return lambda link: link.record_seen(status, installed_at, first_used_at, cause(9))
 
 
 def used(activation_id: UUID, percent: float) -> LinkStep:
-    return lambda link: link.note_used(activation_id, percent, cause(9))
+    return lambda link: link.record_used(activation_id, percent, cause(9))
 
 
 def ends_soon(activation_id: UUID, expires_at: datetime) -> LinkStep:
-    return lambda link: link.note_expiry_near(activation_id, expires_at, cause(9))
+    return lambda link: link.record_expiry_near(activation_id, expires_at, cause(9))
 
 
 def plan_started(activation_id: UUID, expires_at: datetime) -> LinkStep:
-    return lambda link: link.note_plan_started(activation_id, expires_at, cause(9))
+    return lambda link: link.record_plan_started(activation_id, expires_at, cause(9))
 
 
 def plan_ended(activation_id: UUID) -> LinkStep:
-    return lambda link: link.note_plan_ended(activation_id, cause(9))
+    return lambda link: link.record_plan_ended(activation_id, cause(9))
 
 
 def new_change(*prices: str, removals: int = 0) -> PlanChange:

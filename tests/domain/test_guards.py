@@ -159,7 +159,7 @@ def fee(micros: int = 1, links: int = 1) -> MonthlyFee:
 
 
 def charged(due: MonthlyFee) -> None:
-    due.note_charged(cause(1))
+    due.record_charged(cause(1))
 
 
 FEES: list[Any] = [
@@ -171,9 +171,7 @@ GUARDS: list[Any] = [*HELD, *LINKS, *CHANGES, *JOBS, *FEES]
 
 @pytest.mark.parametrize(("make", "history", "step"), GUARDS)
 def test_what_nobody_may_ask_for_is_a_bug_and_records_nothing(
-    make: Callable[[], Root],
-    history: list[Callable[[Any], object]],
-    step: Callable[[Any], object],
+    make: Callable[[], Root], history: list[Callable[[Any], object]], step: Callable[[Any], object]
 ) -> None:
     made = after(make(), *history)
     before = len(made.pending_events)

@@ -124,7 +124,7 @@ def test_who_had_a_slot_gets_one_back_and_nobody_begins_until_there_is_one() -> 
     queue = Queue(Limiter(1, 1, places=4))
     queue.come("a", "b", "c")
     assert queue.end("a") == ["b"]
-    queue.limiter.take("a")
+    queue.limiter.reacquire("a")
     assert queue.end("b") == []
     assert queue.end("a") == ["c"]
 

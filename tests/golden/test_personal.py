@@ -10,7 +10,7 @@ import pytest
 
 from domain.lookups.bulk_job import PersonalNumbers, PersonalResults
 from domain.lookups.number_lookup import PersonalAnswer
-from domain.lookups.ports import Carrier, NumberFacts, Portability, Told
+from domain.lookups.ports import Carrier, Details, NumberFacts, Portability
 
 FACTS = NumberFacts(
     "+34612345678",
@@ -33,7 +33,7 @@ PORTED = Portability(
     carrier_type="voip",
     routing_number="3125550000",
 )
-TOLD = Told("RQ1", ("60600",), PORTED)
+TOLD = Details("RQ1", ("60600",), PORTED)
 TOLD_CLEAR = (
     '{"reference":"RQ1","errors":["60600"],"portability":{"ported":true,"ported_at":"2017-10-20",'
     '"carrier":"Telnyx/4","carrier_type":"voip","routing_number":"3125550000"}}'

@@ -162,18 +162,18 @@ class LinkSteps:
     def see(
         self, status: LinkStatus, installed: datetime | None = None, used: datetime | None = None
     ) -> "LinkSteps":
-        return self._do(lambda link, cause: link.note_seen(status, installed, used, cause))
+        return self._do(lambda link, cause: link.record_seen(status, installed, used, cause))
 
     def tell(self, percent: float, expires_at: datetime | None = None) -> "LinkSteps":
         """Record how much of the first plan is used up, and when it ends."""
 
         def step(link: Link, cause: Cause) -> None:
             activation_id = next(iter(link.activations))
-            link.note_used(activation_id, percent, cause)
+            link.record_used(activation_id, percent, cause)
             if expires_at is not None:
-                link.note_plan_started(activation_id, expires_at, cause)
-                link.note_expiry_near(activation_id, expires_at, cause)
-                link.note_plan_ended(activation_id, cause)
+                link.record_plan_started(activation_id, expires_at, cause)
+                link.record_expiry_near(activation_id, expires_at, cause)
+                link.record_plan_ended(activation_id, cause)
 
         return self._do(step)
 
@@ -280,7 +280,7 @@ def charge_fee(
 ) -> MonthlyFee:
     """Let the fee of a month fall due, and charge it."""
     fee, cause = owe(process, organization_id, month, links, **more), process.cause()
-    fee.note_charged(cause)
+    fee.record_charged(cause)
     metadata = {"month": month, "charged_link_ids": [str(each) for each in links]}
     charge = charge_of("monthly_link_fee", fee.id, fee.due.price, metadata)
     process.committer.commit(

@@ -1,7 +1,8 @@
 """A process whose clock jumps does nothing until it is right, and then goes on by itself."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 
@@ -26,6 +27,12 @@ JOB = {"phone_numbers": numbers(20)}
 @pytest.fixture
 def clock(tmp_path: Path) -> JumpingClock:
     return JumpingClock(tmp_path)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with closing(Receiver()) as made:
+        yield made
 
 
 def of_the_procfile(system: System, clock: JumpingClock) -> list[Running]:

@@ -241,7 +241,7 @@ class Turns(Signal):
 class WrittenAtOnce(SqlLookupCache):
     """The cache without the thread that writes it."""
 
-    def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
+    def save(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
         self._write({organization_id: {each.facts.phone_number: each for each in answers}})
 
 

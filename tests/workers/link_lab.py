@@ -182,7 +182,7 @@ class Lab(Customer):
         """Append to a link what a read of it might: the network shows another status."""
         link = self.link(link_id)
         other: LinkStatus = "active" if link.status == "inactive" else "inactive"
-        link.note_seen(other, None, None, self.process.cause())
+        link.record_seen(other, None, None, self.process.cause())
         self.process.log.append(link)
 
     def live(self, life: Callable[[], object]) -> bool:

@@ -16,7 +16,7 @@ def test_twelve_who_cancel_at_once_beside_a_worker_give_back_once(
     told = list[tuple[int, int]]()
 
     def ask(asker: Process) -> None:
-        job = asker.bulk_cancel.find(organization_id, job_id)
+        job = asker.bulk_cancel.load(organization_id, job_id)
         cancelled = asker.bulk_cancel.run(job, asker.cause())
         told.append((cancelled.cancelled_count, cancelled.version))
 

@@ -186,7 +186,7 @@ def test_a_first_reading_that_is_not_kept_costs_nothing(
     def fails(*_: object) -> None:
         raise OSError
 
-    lab.process.readings.keep_usage = fails
+    lab.process.readings.save_usage = fails
     assert lab.create().stage is Stage.ACTIVE
     assert "was not kept" in caplog.text
     check(lab)

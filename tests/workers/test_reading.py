@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from app.processes.runtime import Runtime
 from domain.links.link import Link
 from domain.links.network import NetworkReading, NoSuchEndpoint, Usage
-from domain.links.readings import note_plans
+from domain.links.readings import record_plans
 from domain.provider_errors import NotAnswered, Unavailable
-from projections.stores.reading_turns import NewTurn
+from projections.stores.reading_turns import DueReading
 from tests.installation import Process, wait_until
 from tests.workers.link_lab import Lab
 from workers import reading
@@ -34,7 +34,7 @@ def read_lanes(background: BackgroundReading) -> int:
     """Do what the threads of all lanes would do, without waiting for a turn."""
     count = 0
     for lane in background.lanes.values():
-        while (taken := lane.take()) is not None:
+        while (taken := lane.claim()) is not None:
             lane.done(answered=background.read(taken[0], taken[1].usage))
             count += 1
     return count
@@ -59,7 +59,7 @@ def shares(lab: Lab, link_id: UUID) -> list[int]:
 
 
 def seen(lab: Lab, link: Link) -> Usage | None:
-    found = lab.process.readings.find([link.id])
+    found = lab.process.readings.load([link.id])
     return found.get(link.id, NetworkReading()).usage
 
 
@@ -140,7 +140,7 @@ def test_that_a_plan_is_over_is_told_once_by_the_clock_though_the_network_is_awa
         lab.clock.forward(minutes=20)
     later = replace(addon, expires_at=ends_at + timedelta(days=9))
     link_now = lab.link(link.id)
-    note_plans(
+    record_plans(
         link_now,
         replace(seen(lab, link), addons=[later]),  # type: ignore[type-var]  # It was read.
         lab.clock(),
@@ -308,9 +308,9 @@ def test_links_of_which_a_network_tells_oddly_keep_no_other_from_being_read(lab:
 def test_the_longest_waiting_comes_first_and_organizations_take_turns(lab: Lab) -> None:
     turns, now = lab.process.reading_turns, lab.clock()
     many, few = uuid4(), uuid4()
-    links = [NewTurn(uuid4(), many, "simulated", 10 + n, now) for n in range(5)]
-    links += [NewTurn(uuid4(), few, "simulated", 20 + n, now) for n in range(2)]
-    links += [NewTurn(uuid4(), few, "other", 30, now)]
+    links = [DueReading(uuid4(), many, "simulated", 10 + n, now) for n in range(5)]
+    links += [DueReading(uuid4(), few, "simulated", 20 + n, now) for n in range(2)]
+    links += [DueReading(uuid4(), few, "other", 30, now)]
     turns.enter(links, now)
     for n, each in enumerate(links):  # Those of `few` have waited for the shortest time.
         turns.move(each.link_id, now + timedelta(seconds=n), None, None)
@@ -332,9 +332,9 @@ def test_only_the_links_of_one_organization_are_asked_for_when_its_time_has_pass
     turns, later = lab.process.reading_turns, lab.clock() + timedelta(hours=1)
     mine, other = uuid4(), uuid4()
     links = [
-        NewTurn(uuid4(), owner, "simulated", n, later) for n, owner in ((10, mine), (11, other))
+        DueReading(uuid4(), owner, "simulated", n, later) for n, owner in ((10, mine), (11, other))
     ]
-    links += [NewTurn(uuid4(), mine, "other", 12, later)]
+    links += [DueReading(uuid4(), mine, "other", 12, later)]
     turns.enter(links, lab.clock())
     hasten(lab.process, mine)
     assert turns.due("simulated", lab.clock(), 9) == {links[0].link_id: True}
@@ -343,7 +343,7 @@ def test_only_the_links_of_one_organization_are_asked_for_when_its_time_has_pass
 
 def test_turns_by_a_clock_that_was_set_back_come_after_their_pause(lab: Lab) -> None:
     turns, now, pause = lab.process.reading_turns, lab.clock(), timedelta(hours=1)
-    ahead, asked, right = (NewTurn(uuid4(), uuid4(), "simulated", n, now) for n in (10, 11, 12))
+    ahead, asked, right = (DueReading(uuid4(), uuid4(), "simulated", n, now) for n in (10, 11, 12))
     turns.enter([ahead, asked], now + timedelta(hours=3))
     turns.enter([right], now)
     turns.move(ahead.link_id, now + 4 * pause, None, now + 3 * pause)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.installation import PATIENCE_S
 from workers import schedule
-from workers.schedule import Schedule, Task, keep_time
+from workers.schedule import Schedule, Task, run_schedule
 
 
 def test_a_task_runs_when_its_time_has_come_and_not_before() -> None:
@@ -48,7 +48,7 @@ def test_it_ticks_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "TICK_S", 0.001)
     ticked, stop = Event(), Event()
     plan = Schedule([Task("tick", 0, ticked.set)])
-    thread = Thread(target=keep_time, args=(stop, plan.tick))
+    thread = Thread(target=run_schedule, args=(stop, plan.tick))
     thread.start()
     assert ticked.wait(PATIENCE_S)
     stop.set()

@@ -122,7 +122,7 @@ def test_a_read_records_nothing_while_a_call_may_still_have_an_effect(lab: Lab, 
     def recorded() -> int:
         version, process = lab.link(link_id).version, lab.process
         process.link_readings.read(lab.link(link_id), process.cause(), live=True)
-        process.background_reading._tell_end(link_id)  # noqa: SLF001  # What a tick does.
+        process.background_reading._announce_end(link_id)  # noqa: SLF001  # What a tick does.
         return lab.link(link_id).version - version
 
     lab.clock.forward(seconds=(CALL + lab.network.settles_after).total_seconds() - 0.001)

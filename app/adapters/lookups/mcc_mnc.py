@@ -64,7 +64,7 @@ class Networks:
     def __len__(self) -> int:
         return self._count
 
-    def find(self, country_code: str, carrier_name: str) -> NetworkCode:
+    def code_of(self, country_code: str, carrier_name: str) -> NetworkCode:
         """Return what all networks of that country and name share; case does not matter."""
         return self._codes.get((country_code, _fold(carrier_name)), UNKNOWN)
 

@@ -148,5 +148,5 @@ class OfflineLookup(LookupProvider):
             return Carrier(type=line_type)
         if country_code is None or line_type != "mobile":
             return Carrier(name=name, type=line_type)
-        mcc, mnc = self._networks.find(country_code, name)
+        mcc, mnc = self._networks.code_of(country_code, name)
         return Carrier(name=name, type=line_type, mcc=mcc, mnc=mnc)

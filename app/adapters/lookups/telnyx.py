@@ -26,7 +26,7 @@ from app.adapters.lookups.replies import (
 from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import Malformed, Reply, decode
 from domain.cost import ProviderBalance
-from domain.lookups.ports import Found, LineType, LookupProvider, NumberFacts, Portability, Told
+from domain.lookups.ports import Details, Found, LineType, LookupProvider, NumberFacts, Portability
 
 NAME: Final = "telnyx"
 LINE_TYPES: Final[Mapping[str, LineType]] = {
@@ -50,7 +50,7 @@ NUMBER_CODES: Final = {"10002", "10016"}
 PORTED: Final = {"Y": True, "N": False}
 
 
-class CarrierTold(msgspec.Struct):
+class CarrierData(msgspec.Struct):
     """The carrier. The codes may be numbers, and the country code may be a region such as US."""
 
     name: str | None = None
@@ -60,7 +60,7 @@ class CarrierTold(msgspec.Struct):
     error_code: Any = None
 
 
-class PortingTold(msgspec.Struct):
+class PortingData(msgspec.Struct):
     """The porting of a number in North America; elsewhere mostly empty."""
 
     ported_status: str | None = None
@@ -74,21 +74,21 @@ class PortingTold(msgspec.Struct):
     state: str | None = None
 
 
-class NumberTold(msgspec.Struct):
+class NumberData(msgspec.Struct):
     """A number. Replies have `valid_number`, although the documentation lacks it."""
 
     phone_number: str
     country_code: str | None = None
     national_format: str | None = None
     valid_number: Any = None
-    carrier: CarrierTold | None = None
-    portability: PortingTold | None = None
+    carrier: CarrierData | None = None
+    portability: PortingData | None = None
 
 
 class NumberReply(msgspec.Struct):
     """The reply to a lookup."""
 
-    data: NumberTold
+    data: NumberData
 
 
 class Problem(msgspec.Struct):
@@ -97,7 +97,7 @@ class Problem(msgspec.Struct):
     code: str | int
 
 
-class BalanceTold(msgspec.Struct):
+class BalanceData(msgspec.Struct):
     """The amount that an account can spend: its balance plus its credit."""
 
     available_credit: str
@@ -127,7 +127,7 @@ class TelnyxLookup(LookupProvider):
         reply = self._api.read("GET", "/balance", timeout_s=timeout_s)
         if reply.status != OK:
             is_refused(self.name, reply)
-        told = decode(reply, BalanceTold, "data")
+        told = decode(reply, BalanceData, "data")
         return balance_of(told.available_credit, told.currency)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
@@ -150,7 +150,7 @@ def _no_number(reply: Reply, phone_number: str, reference: str | None) -> Found:
         if codes and reply.status == UNPROCESSABLE:
             has_no_answer(NAME, codes[0], "$.errors[0].code")
         is_refused(NAME, reply)
-    told = Told(reference, codes)
+    told = Details(reference, codes)
     return Found(NumberFacts(phone_number, valid=False), NAME, told=told, free=True)
 
 
@@ -159,7 +159,7 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
     number = read_record(NAME, reply, NumberReply).data
     require(NAME, "$.data.phone_number", makes_sense=number.phone_number == phone_number)
     if number.valid_number is False:
-        told = Told(reference)
+        told = Details(reference)
         return Found(NumberFacts(phone_number, valid=False), NAME, told=told)
     is_valid = number.valid_number is None or number.valid_number is True
     require(NAME, "$.data.valid_number", makes_sense=is_valid)
@@ -178,11 +178,11 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
             kind, carrier.name, carrier.mobile_country_code, carrier.mobile_network_code
         ),
     )
-    told = Told(reference, portability=_portability(number.portability))
-    return Found(facts, NAME, told=told if told != Told() else None)
+    told = Details(reference, portability=_portability(number.portability))
+    return Found(facts, NAME, told=told if told != Details() else None)
 
 
-def _portability(told: PortingTold | None) -> Portability | None:
+def _portability(told: PortingData | None) -> Portability | None:
     if told is None:
         return None
     found = Portability(

@@ -27,7 +27,7 @@ from app.adapters.lookups.replies import (
 from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import Busy, Malformed, Reply, decode
 from domain.cost import ProviderBalance
-from domain.lookups.ports import Found, LineType, LookupProvider, NumberFacts, Told
+from domain.lookups.ports import Details, Found, LineType, LookupProvider, NumberFacts
 
 NAME: Final = "twilio"
 FIELDS: Final = "line_type_intelligence"
@@ -126,7 +126,7 @@ class TwilioLookup(LookupProvider):
         )
         reference = reference_of(reply, "twilio-request-id")
         if reply.status == NOT_FOUND and _code_of(reply) == NO_SUCH_NUMBER:
-            told = Told(reference, (str(NO_SUCH_NUMBER),))
+            told = Details(reference, (str(NO_SUCH_NUMBER),))
             return Found(NumberFacts(phone_number, valid=False), self.name, told=told, free=True)
         if reply.status != OK:
             is_refused(self.name, reply)
@@ -139,7 +139,7 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
     require(NAME, "$.phone_number", makes_sense=number.phone_number == phone_number)
     free = number.line_type_intelligence is None  # Validity costs nothing.
     if not number.valid:
-        told = Told(reference, codes_of(*(number.validation_errors or ())))
+        told = Details(reference, codes_of(*(number.validation_errors or ())))
         return Found(NumberFacts(phone_number, valid=False), NAME, told=told, free=free)
     line = number.line_type_intelligence or LineTypeIntelligence()
     if TOO_FAST in codes_of(line.error_code):
@@ -157,7 +157,7 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
             kind, line.carrier_name, line.mobile_country_code, line.mobile_network_code
         ),
     )
-    return Found(facts, NAME, told=Told(reference) if reference else None, free=free)
+    return Found(facts, NAME, told=Details(reference) if reference else None, free=free)
 
 
 def _code_of(reply: Reply) -> int | None:

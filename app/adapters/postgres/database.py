@@ -375,7 +375,7 @@ def _opened(target: str, session: str, pin: ServerPin | None) -> BoundedConnecti
     connection = BoundedConnection.open(target, session)
     try:
         if pin is not None:
-            pin.look(connection)
+            pin.check(connection)
             connection.require = pin.require
         connection.autocommit = False
     except BaseException:

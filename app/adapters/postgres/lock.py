@@ -31,7 +31,7 @@ class SessionLock:
         self._is_held = False
         self._checked_at = 0.0
 
-    def hold(self) -> bool:
+    def acquire(self) -> bool:
         """Take the lock if it is free; return whether we hold it. Raises if the server is away."""
         now = time.monotonic()
         if self._is_held and now < self._checked_at + CHECK_S:

@@ -204,7 +204,7 @@ class Datastore(PostgresDatastore):
             self.schema = (schema or b"public").decode()
             self.compose()
             self._has_schema = True
-        connection.is_standby = self.pin.look(connection)
+        connection.is_standby = self.pin.check(connection)
 
     def again(self, call: Callable[[], T]) -> T:
         """Call; if the connection was broken, call once more on a sound connection.

@@ -85,7 +85,7 @@ class ServerPin:
             message = "another server answers now; this process begins anew"
             raise OtherServer(message)
 
-    def look(self, connection: psycopg.Connection) -> bool:
+    def check(self, connection: psycopg.Connection) -> bool:
         """Compare the server of a new connection; return whether it is a standby."""
         with connection.cursor(row_factory=tuple_row) as cursor:
             place, is_standby = cursor.execute(PLACE).fetchone() or ("", True)

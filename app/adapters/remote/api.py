@@ -29,7 +29,7 @@ from app.adapters.remote.exchange import (
     Request,
     Unreachable,
 )
-from app.adapters.remote.limits import Hold
+from app.adapters.remote.limits import Pause
 from app.watch.logging import request_id_here
 from domain.at_once import resting
 from domain.cause import Clock
@@ -127,7 +127,7 @@ class RemoteApi:
         self._transport: Transport | None = None
         self._opening = Lock()
         self._places = BoundedSemaphore(rules.calls_max)
-        self._hold, self._pace = Hold(clock), pace
+        self._hold, self._pace = Pause(clock), pace
         self._tell, self._record = tell, record
         self._closing = Event()
 
@@ -211,7 +211,7 @@ class RemoteApi:
             self._places.release()
         found, seconds = _judged(reply), time.monotonic() - began_s
         if isinstance(reply, Reply):
-            self._hold.note(reply.status, reply.headers)
+            self._hold.extend(reply.status, reply.headers)
         self._tell(self.name, "answered" if isinstance(found, Reply) else found, seconds)
         if self._record is not None:
             self._record(request, reply, seconds)

@@ -14,7 +14,7 @@ HOLD_S_MAX = 300.0  # The longest pause, because a header may be wrong.
 REMAINING, RESET = "x-ratelimit-remaining", "x-ratelimit-reset"
 
 
-class Hold:
+class Pause:
     """The pause that a provider has asked for, by the monotonic clock. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
@@ -26,7 +26,7 @@ class Hold:
         """Return for how many seconds this process must not call; 0 if it may call now."""
         return max(0.0, self._until_s - time.monotonic())
 
-    def note(self, status: int, headers: Mapping[str, str]) -> None:
+    def extend(self, status: int, headers: Mapping[str, str]) -> None:
         """Note the pause that a reply asks for; of two pauses the one that ends later counts."""
         wait_s = _wait_s(status, headers, self._clock())
         if wait_s > 0:

@@ -101,7 +101,7 @@ class FileLock:
         self._path = path
         self._descriptor: int | None = None
 
-    def hold(self) -> bool:
+    def acquire(self) -> bool:
         """Take the lock if it is free; return whether we hold it."""
         if self._descriptor is not None:
             return True

@@ -75,7 +75,7 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
     )
     after: int | None = query.get("after_sequence")
     if kind == CSV:
-        given.hold(parts.downloads.slot(caller.organization_id))
+        given.acquire(parts.downloads.slot(caller.organization_id))
         every = _every(parts, caller.organization_id, wanted)
         if after is not None:
             every = _behind(parts, caller.organization_id, after)

@@ -20,7 +20,7 @@ PADDING_BYTES = 64
 HEADER = b"\x1f\x8b\x08\x08\0\0\0\0\0\xff"  # Deflate, a file name follows, no time, any system.
 
 
-class Kept(bytes):
+class Cached(bytes):
     """What is the same for everybody: it is compressed once, which takes some more memory."""
 
     @cached_property
@@ -48,7 +48,7 @@ def encode(response: Response, request: Request) -> None:
     blocks = cast("list[bytes]", response.response)
     if not response.is_sequence:
         response.response = gzip(blocks)
-    elif isinstance(blocks[0], Kept):
+    elif isinstance(blocks[0], Cached):
         response.set_data(blocks[0].packed)
     else:  # The server sends it without holding a thread.
         response.set_data(b"".join(gzip(blocks)))

@@ -46,7 +46,7 @@ class Outages:
         self._said_at: dict[str, float] = {}
         self._unsaid = 0
 
-    def note(self, error: Exception) -> str:
+    def record(self, error: Exception) -> str:
         """Count a request that gets 503 because of an error; return the reason."""
         reason = trouble_of(error, self._container.persistence.place)
         now = time.monotonic()
@@ -61,7 +61,7 @@ class Outages:
         return reason
 
 
-def told(error: Exception) -> replies.Written:
+def reply_of(error: Exception) -> replies.Written:
     """Return the reply that tells of an error, which the token endpoint tells in its own shape."""
     refusal, headers = _refusal_of(error)
     headers = {**retry_after(refusal), **headers}
@@ -71,7 +71,7 @@ def told(error: Exception) -> replies.Written:
 
 
 def answer(error: Exception) -> Response:
-    return replies.json_response(*told(error))
+    return replies.json_response(*reply_of(error))
 
 
 def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
@@ -86,7 +86,7 @@ def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
     if isinstance(error, NetworkUnavailable) and given.parts.gate.held:
         error = InstallationHeld()  # It was not asked, however well it is.
     if isinstance(error, ServiceUnavailable | OUTAGE):
-        given.kept[OUTAGES].note(error)
+        given.kept[OUTAGES].record(error)
     if isinstance(error, Refused):
         more = problems.BASIC if error.code == "invalid_client" else challenge(error)
         return error, {**replies.replay_headers(error.is_bound), **more}

@@ -191,7 +191,7 @@ class Parser(FlaskParser):
 
     def handle_error(self, error: ValidationError, *_: Any, **__: Any) -> NoReturn:
         (messages,) = error.messages_dict.values()  # By their location.
-        raise ValidationFailed(told(messages))
+        raise ValidationFailed(messages_shown(messages))
 
 
 def in_query(schema: Schema, query: Mapping[str, list[str]]) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def in_body(data: bytes) -> dict[str, Any]:
     return body
 
 
-def told(messages: Mapping[Any, Any]) -> dict[str, list[str]]:
+def messages_shown(messages: Mapping[Any, Any]) -> dict[str, list[str]]:
     """Return the problems that are told; names that the client has chosen are cut."""
     others = {repeated(str(name)): problems for name, problems in messages.items()}
     is_list = isinstance(others.get(WHOLE_LIST), Mapping)

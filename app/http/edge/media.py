@@ -96,7 +96,7 @@ def csv_reply(head: Sequence[str], rows: Iterable[Sequence[object]], file_name: 
     """Reply with CSV (RFC 4180), sent block by block while the rows are read.
 
     A table of any length holds a thread of the server, so its operation first calls
-    `given.hold` with a place of the container's `downloads`.
+    `given.acquire` with a place of the container's `downloads`.
     """
     headers = attachment(file_name)
     return Response(csv_blocks(head, rows), headers=headers, content_type=f"{CSV}; charset=utf-8")

@@ -11,7 +11,7 @@ from flask import Flask
 from flask_smorest import Api
 
 from app.http.edge.callers import schemes
-from app.http.edge.compression import Kept
+from app.http.edge.compression import Cached
 from app.http.edge.operation import Group, Operation
 from app.http.edge.problem_docs import ERRORS
 from app.http.edge.problems import TOKEN_PATH
@@ -67,7 +67,7 @@ class Components(BasePlugin):
                     responses[status] = response["x-error-codes"][0]
 
 
-def register(app: Flask, settings: Settings, groups: Sequence[Group]) -> dict[str, Kept]:
+def register(app: Flask, settings: Settings, groups: Sequence[Group]) -> dict[str, Cached]:
     """Register groups of operations with an app; return the OpenAPI document for each root path."""
     operations = [each for group in groups for each in group.operations]
     facts = {**FACTS, "webhooks": {k: v for group in groups for k, v in group.webhooks.items()}}
@@ -84,7 +84,7 @@ def register(app: Flask, settings: Settings, groups: Sequence[Group]) -> dict[st
         document = api.spec.to_dict()
         # Types come in another order in each process, and ETags of the document must agree.
         document["components"]["schemas"] = dict(sorted(document["components"]["schemas"].items()))
-        documents[root] = Kept(msgspec.json.encode(document))
+        documents[root] = Cached(msgspec.json.encode(document))
     return documents
 
 

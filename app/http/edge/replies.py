@@ -328,11 +328,11 @@ def wait_for(parts: Container, name: str) -> bool:
     """
     if wait_until_projected(parts.log, parts.views, parts.positions, [name]):
         return True
-    note_age(parts, name)
+    mark_stale(parts, name)
     return False
 
 
-def note_age(parts: Container, name: str) -> None:
+def mark_stale(parts: Container, name: str) -> None:
     """Mark the reply as stale if the read model that it shows is."""
     context = CURRENT.get()
     context.stale, context.as_of = parts.freshness.is_stale(name)

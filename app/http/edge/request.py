@@ -135,7 +135,7 @@ class Given(Generic[Found]):
         if is_counted and self.organization_id is not None:
             self.parts.rate_limits.give_back(self.organization_id)
 
-    def hold(self, place: AbstractContextManager[object]) -> None:
+    def acquire(self, place: AbstractContextManager[object]) -> None:
         """Enter `place` until the last byte of the reply is sent, or the client has gone."""
         if self.held is None:
             self.held = ExitStack()
@@ -157,7 +157,7 @@ def count_of(container: Container) -> Count | None:
     return container.metrics.answered if container.settings.metrics_port else None
 
 
-def note_answer(  # noqa: PLR0913  # Each is a fact of the line.
+def record_answer(  # noqa: PLR0913  # Each is a fact of the line.
     count: Count | None,
     given_method: str,
     route: str,

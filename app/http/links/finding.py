@@ -25,7 +25,7 @@ from domain.links.readings import LinkReading, usage_of
 from projections.models.links import LinkFilter, LinkRow
 
 
-def find_link(caller: Caller, given: Given[Any], identifier: str) -> LinkAggregate:
+def load_link(caller: Caller, given: Given[Any], identifier: str) -> LinkAggregate:
     """Return a link of the caller; NotFound for any other, and for one that is not active yet.
 
     An eSIM names the link that it belongs to, or that had it last.
@@ -53,7 +53,7 @@ def list_items(
     also = _with_number(parts, organization_id, search) if search else ()
     wanted = LinkFilter(query.get("status"), search, also, query.get("changed_since"))
     rows, total = parts.links.page(parts.views, organization_id, wanted, **span_of(query))
-    seen = parts.readings.find([row.id for row in rows])
+    seen = parts.readings.load([row.id for row in rows])
     now = parts.clock()
     return [_item(parts, row, seen.get(row.id, NetworkReading()), now) for row in rows], total
 

@@ -32,7 +32,7 @@ from app.http.edge.replies import (
 )
 from app.http.edge.request import CURRENT, Given, current_request, reached
 from app.http.links import qr, replies
-from app.http.links.finding import find_link, link_data, list_items, show_read
+from app.http.links.finding import link_data, list_items, load_link, show_read
 from app.http.links.input import (
     NO_CONTROLS,
     RESPOND_ASYNC,
@@ -211,7 +211,7 @@ def read_link_request(_: Caller, given: Given[Link]) -> Answer:
     return Answer(shown, headers={"Retry-After": POLL_S} if shown.status == "pending" else {})
 
 
-@blueprint.operation("GET /v1/links/<identifier>", resource=find_link, reply=replies.LINK)
+@blueprint.operation("GET /v1/links/<identifier>", resource=load_link, reply=replies.LINK)
 def read_link(_: Caller, given: Given[Link]) -> Answer:
     """Read a link, its plans and its usage.
 
@@ -223,7 +223,7 @@ def read_link(_: Caller, given: Given[Link]) -> Answer:
 
 @blueprint.operation(
     "PATCH /v1/links/<identifier>",
-    resource=find_link,
+    resource=load_link,
     body=RenameBody,
     reply=replies.LINK,
     invalid={"name": NO_CONTROLS},
@@ -240,7 +240,7 @@ def rename_link(_: Caller, given: Given[Link]) -> Answer:
 
 @blueprint.operation(
     "DELETE /v1/links/<identifier>",
-    resource=find_link,
+    resource=load_link,
     reply=replies.LINK,
     errors="LINK_BUSY PROVISIONING_ERROR",
     examples=[_BUSY, errors.ProvisioningError(errors.UNREACHABLE, UNCHANGED)],
@@ -257,7 +257,7 @@ def end_link(_: Caller, given: Given[Link]) -> Answer:
 
 @blueprint.operation(
     "POST /v1/links/<identifier>/cancel",
-    resource=find_link,
+    resource=load_link,
     body=NoBody,
     reply=replies.LINK,
     errors="LINK_BUSY PROVISIONING_ERROR NOT_SUPPORTED_BY_NETWORK LINK_ENDED LINK_IN_USE "
@@ -277,7 +277,7 @@ def cancel_link(_: Caller, given: Given[Link]) -> Answer:
 
 
 _SWITCH: Final[dict[str, Any]] = {
-    "resource": find_link,
+    "resource": load_link,
     "body": NoBody,
     "reply": replies.LINK,
     "errors": "NOT_SUPPORTED_BY_NETWORK LINK_ENDED LINK_BUSY PROVISIONING_ERROR",
@@ -308,7 +308,7 @@ def reactivate_link(_: Caller, given: Given[Link]) -> Answer:
 
 @blueprint.operation(
     "GET /v1/links/<identifier>/qr",
-    resource=find_link,
+    resource=load_link,
     query=QrQuery,
     also={SVG: "<svg …", PNG: "PNG"},
     errors="LINK_ENDED NETWORK_UNAVAILABLE",
@@ -332,7 +332,7 @@ def read_link_qr(caller: Caller, given: Given[Link]) -> Response:
 
 @blueprint.operation(
     "GET /v1/links/<identifier>/history",
-    resource=find_link,
+    resource=load_link,
     query=HistoryQuery,
     reply=example("A page of transactions.", TransactionPage),
     invalid={"per_page": "Must be a whole number from 1 to 100."},
@@ -353,7 +353,7 @@ def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
 
 @blueprint.operation(
     "GET /v1/links/<identifier>/network-status",
-    resource=find_link,
+    resource=load_link,
     query=StatusQuery,
     reply=example("The network status.", replies.NetworkStatus, meta=replies.LinkMeta),
     errors="NETWORK_UNAVAILABLE",
@@ -378,7 +378,7 @@ _DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [id_of("activatio
 
 @plans_blueprint.operation(
     "PUT /v1/links/<identifier>/plans",
-    resource=find_link,
+    resource=load_link,
     body=LinkPlansBody,
     key=True,
     buys=True,
@@ -423,7 +423,7 @@ def change_link_plans(caller: Caller, given: Given[Link]) -> Answer:
 
 @plans_blueprint.operation(
     "GET /v1/links/<identifier>/topup-plans",
-    resource=find_link,
+    resource=load_link,
     query=TopupQuery,
     reply=example("The plans.", list[Plan], "TopupPlansReply"),
     errors="NETWORK_UNAVAILABLE",
@@ -483,7 +483,7 @@ def take_notification(name: str) -> Response:
         raise RequestEntityTooLarge
     headers = {key.lower(): value for key, value in request.headers.items()}
     given.parts.gate.refuse()
-    given.parts.notifications.take(name, headers, body, given.cause(given.parts.clock()))
+    given.parts.notifications.receive(name, headers, body, given.cause(given.parts.clock()))
     response = Response(status=204)
     del response.headers["Content-Type"]
     return response

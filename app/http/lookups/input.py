@@ -17,7 +17,7 @@ from app.http.edge.input import (
     described,
     in_body,
     in_query,
-    told,
+    messages_shown,
 )
 from app.http.edge.request import CURRENT, Given
 from app.http.edge.schemas import OR_EMPTY
@@ -171,7 +171,7 @@ def _load(schema: Schema, sent: dict[str, Any], partial: Any = ()) -> dict[str, 
         loaded: dict[str, Any] = schema.load(sent, partial=partial)
     except ValidationError as error:  # What was sent comes first, for it may be misspelt.
         wrong = sorted(error.messages_dict.items(), key=lambda each: each[0] not in sent)
-        raise ValidationFailed(told(dict(wrong))) from None
+        raise ValidationFailed(messages_shown(dict(wrong))) from None
     return loaded
 
 

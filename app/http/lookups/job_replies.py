@@ -16,7 +16,7 @@ from msgspec.structs import asdict, astuple
 from app.bootstrap.container import Container
 from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, JSON, NDJSON, attachment, csv_reply, preferred
-from app.http.edge.replies import Reply, example, note_age, reply_meta, wait_for
+from app.http.edge.replies import Reply, example, mark_stale, reply_meta, wait_for
 from app.http.edge.request import Given
 from app.http.edge.schemas import example_of
 from app.http.lookups.input import ITEM_STATUSES
@@ -110,7 +110,7 @@ _NUMBERS = msgspec.json.Decoder(PersonalNumbers)
 _RESULTS = msgspec.json.Decoder(Results)
 
 
-def find_job(caller: Caller, given: Given[Any], job_id: str) -> JobCounts:
+def load_job(caller: Caller, given: Given[Any], job_id: str) -> JobCounts:
     """Read a job of an organization without its items; NotFound once it has been erased.
 
     The log is read only if the read model, after a wait, still lacks the job. Without the wait, a
@@ -122,13 +122,13 @@ def find_job(caller: Caller, given: Given[Any], job_id: str) -> JobCounts:
         wait_for(parts, parts.jobs.name)
         row = parts.jobs.counts(parts.views, owner, wanted)
     if row is not None:
-        note_age(parts, parts.jobs.name)
+        mark_stale(parts, parts.jobs.name)
     else:
         job = parts.log.find(BulkJob, wanted)
         if job is None or job.organization_id != owner:
             raise NotFound
         row = row_of(job)
-    if not parts.vault.holds(owner, row.month, row.id):
+    if not parts.vault.has(owner, row.month, row.id):
         raise NotFound
     return row
 

@@ -183,14 +183,14 @@ def list_jobs(caller: Caller, given: Given[None]) -> Page[job_replies.JobSummary
     parts, owner, query = given.parts, caller.organization_id, given.query
     wait_for(parts, parts.jobs.name)
     found, total = parts.jobs.page(
-        parts.views, owner, query.get("status"), partial(parts.vault.holds, owner), **span_of(query)
+        parts.views, owner, query.get("status"), partial(parts.vault.has, owner), **span_of(query)
     )
     return show_page([job_replies.show_summary(each) for each in found], total, query)
 
 
 @blueprint.operation(
     "GET /number-lookup/bulk/<job_id>",
-    resource=job_replies.find_job,
+    resource=job_replies.load_job,
     query=JobQuery,
     reply=Shown(job_replies.JOB, headers=RETRY_AFTER),
     tagged=True,
@@ -216,7 +216,7 @@ def read_job(_: Caller, given: Given[JobCounts]) -> Response:
 
 @blueprint.operation(
     "GET /number-lookup/bulk/<job_id>/results",
-    resource=job_replies.find_job,
+    resource=job_replies.load_job,
     query=ResultsQuery,
     reply=job_replies.RESULTS,
     also=job_replies.EXAMPLES,
@@ -232,13 +232,13 @@ def read_results(caller: Caller, given: Given[JobCounts]) -> Response:
     for a formula begins with an apostrophe, numbers too.
     """
     parts, wanted = given.parts, job_replies.format_of(given.query.get("format"))
-    given.hold(parts.downloads.slot(caller.organization_id))
+    given.acquire(parts.downloads.slot(caller.organization_id))
     row = job_replies.whole(parts, given.found)
     return job_replies.results_reply(parts, row, wanted, given.query.get("status"))
 
 
 def _load_to_cancel(caller: Caller, given: Given[Any], job_id: str) -> BulkJob:
-    return given.parts.bulk_cancel.find(caller.organization_id, parse_id(job_id))
+    return given.parts.bulk_cancel.load(caller.organization_id, parse_id(job_id))
 
 
 @blueprint.operation(

@@ -139,17 +139,17 @@ class Load:
             next(iter(self.waiting)).transport.abort()
         self.waiting[connection] = None
 
-    def note(self, count: int) -> None:
+    def update(self, count: int) -> None:
         """Note that up to `count` more bytes are held than at the last count."""
         self._more_bytes += count
         if self._more_bytes <= RECOUNT_BYTES:
             return
         self._more_bytes = 0
-        total = sum(each.held_bytes() for each in self._connections)
+        total = sum(each.buffered_bytes() for each in self._connections)
         for each in [*self.waiting]:
             if total <= HELD_BYTES_MAX:
                 return
-            if held := each.held_bytes():
+            if held := each.buffered_bytes():
                 total -= held
                 each.cut_off(problems.UNAVAILABLE)
 
@@ -207,7 +207,7 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._last:
-            self._load.note(len(data))
+            self._load.update(len(data))
             self._backlog += data
             self._feed()
 
@@ -301,7 +301,7 @@ class Connection(HttpToolsProtocol):
     # What a cycle takes for its transport.
 
     def write(self, data: bytes) -> None:
-        self._load.note(len(data))
+        self._load.update(len(data))
         self.transport.write(data)
 
     def close(self) -> None:
@@ -326,7 +326,7 @@ class Connection(HttpToolsProtocol):
         else:
             self.transport.abort()
 
-    def held_bytes(self) -> int:
+    def buffered_bytes(self) -> int:
         """Return the bytes held: of arriving heads and bodies, and of replies being sent."""
         head = self._quiet if self._at == "head" else self._head
         coming = head + len(self._body) + len(self._backlog)

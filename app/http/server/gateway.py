@@ -194,7 +194,7 @@ class Gateway:
         read = set[Hashable]()
         while True:
             try:
-                with at_once(self._renewals.ask):
+                with at_once(self._renewals.request):
                     owner, started = replies.start(environ, body)
             except WouldWait as missing:
                 key, first = missing.key, missing.read

@@ -20,7 +20,7 @@ from werkzeug.exceptions import HTTPException
 from app.bootstrap.container import Container
 from app.http.edge import replies
 from app.http.edge.callers import bearer_of
-from app.http.edge.errors import told
+from app.http.edge.errors import reply_of
 from app.http.edge.operation import Operation
 from app.http.edge.problems import retry_after
 from app.http.edge.request import (
@@ -31,7 +31,7 @@ from app.http.edge.request import (
     Given,
     caller_address,
     count_of,
-    note_answer,
+    record_answer,
     request_id_of,
 )
 from app.security.tokens import Claims
@@ -134,7 +134,7 @@ class Loop:
     def _record(self, method: str, route: str, status: int, environ: Environ) -> str:
         """Log and count a reply; return the id of its request."""
         request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), uuid4)
-        note_answer(self._count, method, route, status, duration_ms=0.0, request_id=request_id)
+        record_answer(self._count, method, route, status, duration_ms=0.0, request_id=request_id)
         return request_id
 
 
@@ -179,7 +179,7 @@ class AtOnce(Loop):
             operation = started or self._find(environ)
         except HTTPException as error:
             self._enter(environ)
-            return None, self._whole(method, "-", told(error))
+            return None, self._whole(method, "-", reply_of(error))
         if operation is None or operation.group.scope is None:
             return self._address(environ), None
         claims = self._proven(environ) or self._verify(environ, operation)
@@ -208,7 +208,7 @@ class AtOnce(Loop):
             return operation.enter()
         except Unauthorized as error:
             self._wrong[address] += 1
-            return self._whole(environ["REQUEST_METHOD"], operation.route, told(error))
+            return self._whole(environ["REQUEST_METHOD"], operation.route, reply_of(error))
         except Exception:  # noqa: BLE001  # A thread gets the same error and answers.
             return None
 
@@ -221,7 +221,7 @@ class AtOnce(Loop):
             assert isinstance(commit, replies.Commit), commit
             begun = commit.begin()
         except (Refused, HTTPException) as error:
-            return whole(told(error))
+            return whole(reply_of(error))
         except (NeedsThread, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
             context.give_back()
             return None
@@ -237,12 +237,12 @@ class AtOnce(Loop):
             try:
                 return whole(replies.written(commit.answer(begun.result())))
             except ServiceUnavailable as error:
-                return whole(told(error))
+                return whole(reply_of(error))
             except (Conflict, Refused):
                 context.give_back()
                 raise WouldWait from None
             except Exception as error:  # noqa: BLE001  # A bug of ours.
-                return whole(told(error))
+                return whole(reply_of(error))
 
         return Started(begun, reply)
 

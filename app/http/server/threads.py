@@ -79,7 +79,7 @@ class Threads:
             with suppress(Refused):
                 stack.enter_context(self._resting.slot(owner))
                 self._computing.leave(owner)
-                stack.callback(self._computing.take, owner)
+                stack.callback(self._computing.reacquire, owner)
             yield
 
 
@@ -96,7 +96,7 @@ class Renewals:
         self._first: dict[Hashable, Future[None]] = {}
         Thread(target=self._run, name="renewals", daemon=True).start()
 
-    def ask(self, key: Hashable, read: Read) -> None:
+    def request(self, key: Hashable, read: Read) -> None:
         """Have a memory read anew."""
         if not self._soon:
             asyncio.get_running_loop().call_later(TOGETHER_S, self._hand_over)

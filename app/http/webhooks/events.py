@@ -19,7 +19,7 @@ from msgspec import Raw, Struct
 from app.bootstrap.container import Container
 from app.http.edge.input import Id, Names, Query, Reads, WholeNumber, described
 from app.http.edge.operation import Group
-from app.http.edge.replies import Answer, example, note_age
+from app.http.edge.replies import Answer, example, mark_stale
 from app.http.edge.request import CURRENT, Given
 from app.http.edge.schemas import OR_EMPTY
 from app.http.webhooks import told
@@ -260,7 +260,7 @@ def list_events(caller: Caller, given: Given[None]) -> Answer:
     found = _messages(parts, owner, (after, until), query["types"], limit + PER_EVENT_MAX)
     last = found[:limit][-1].position if found else after
     shown = [each for each in found if each.position <= last]
-    note_age(parts, parts.webhook_messages.name)
+    mark_stale(parts, parts.webhook_messages.name)
     events = [
         PulledEvent(
             message_id(endpoint_id, each.stream_id, each.version, each.type), Raw(each.body)

@@ -264,17 +264,17 @@ KEY_REVOKED: Final = "This secret was revoked; rotate-secret with another key gi
 _CHANGED: Final = RateLimited(CHANGED, retry_after_s=3_600)
 
 
-def find_webhook(caller: Caller, given: Given[Any], webhook_id: str) -> WebhookEndpoint:
+def load_webhook(caller: Caller, given: Given[Any], webhook_id: str) -> WebhookEndpoint:
     return given.parts.webhooks.get(caller.organization_id, parse_id(webhook_id))
 
 
-def find_any_webhook(caller: Caller, given: Given[Any], webhook_id: str) -> WebhookEndpoint:
+def load_any_webhook(caller: Caller, given: Given[Any], webhook_id: str) -> WebhookEndpoint:
     return given.parts.webhooks.owned(caller.organization_id, parse_id(webhook_id))
 
 
-def find_delivery(caller: Caller, given: Given[Any], webhook_id: str, delivery_id: str) -> Delivery:
+def load_delivery(caller: Caller, given: Given[Any], webhook_id: str, delivery_id: str) -> Delivery:
     """Return a delivery of an endpoint of the caller, or raise NotFound."""
-    owner, endpoint = caller.organization_id, find_webhook(caller, given, webhook_id)
+    owner, endpoint = caller.organization_id, load_webhook(caller, given, webhook_id)
     found = given.parts.webhook_deliveries.get(owner, endpoint.id, parse_id(delivery_id))
     if found is None:
         raise NotFound
@@ -334,7 +334,7 @@ def list_webhooks(caller: Caller, given: Given[None]) -> list[Webhook]:
     return [*filter(None, map(_shown, given.parts.webhooks.all(caller.organization_id)))]
 
 
-@blueprint.operation("GET /v1/webhooks/<webhook_id>", resource=find_webhook, reply=WEBHOOK)
+@blueprint.operation("GET /v1/webhooks/<webhook_id>", resource=load_webhook, reply=WEBHOOK)
 def read_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Webhook:
     """Read an endpoint.
 
@@ -345,7 +345,7 @@ def read_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Webhook:
 
 @blueprint.operation(
     "PATCH /v1/webhooks/<webhook_id>",
-    resource=find_webhook,
+    resource=load_webhook,
     body=WebhookChanges,
     reply=WEBHOOK,
     invalid={"enabled": NOT_A_FLAG},
@@ -366,7 +366,7 @@ def change_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Webhook:
 
 @blueprint.operation(
     "DELETE /v1/webhooks/<webhook_id>",
-    resource=find_any_webhook,
+    resource=load_any_webhook,
     reply=example("It is told nothing any more.", Removed, id=id_of("webhook")),
 )
 def delete_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Removed:
@@ -381,7 +381,7 @@ def delete_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Removed:
 
 @blueprint.operation(
     "POST /v1/webhooks/<webhook_id>/rotate-secret",
-    resource=find_webhook,
+    resource=load_webhook,
     body=NoBody,
     key=True,
     reply=WITH_SECRET,
@@ -402,7 +402,7 @@ def rotate_webhook_secret(caller: Caller, given: Given[WebhookEndpoint]) -> Answ
 
 @blueprint.operation(
     "POST /v1/webhooks/<webhook_id>/test",
-    resource=find_webhook,
+    resource=load_webhook,
     body=NoBody,
     reply=Shown(ASKED, 202),
     errors="WEBHOOK_DISABLED",
@@ -418,7 +418,7 @@ def send_test_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
 
 @blueprint.operation(
     "GET /v1/webhooks/<webhook_id>/deliveries",
-    resource=find_webhook,
+    resource=load_webhook,
     query=DeliveryQuery,
     reply=example(
         "A page of deliveries.", DeliveryPage, data=[example_of(WebhookDelivery, error=None)]
@@ -439,7 +439,7 @@ def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[Webho
 
 @blueprint.operation(
     "GET /v1/webhooks/<webhook_id>/deliveries/<delivery_id>",
-    resource=find_delivery,
+    resource=load_delivery,
     reply=example("The delivery, with what is sent.", DeliveryWithBody, error=None),
 )
 def read_delivery(_: Caller, given: Given[Delivery]) -> DeliveryWithBody:
@@ -452,7 +452,7 @@ def read_delivery(_: Caller, given: Given[Delivery]) -> DeliveryWithBody:
 
 @blueprint.operation(
     "POST /v1/webhooks/<webhook_id>/redeliver",
-    resource=find_webhook,
+    resource=load_webhook,
     body=RedeliverBody,
     key=True,
     reply=Shown(example("They will be delivered within seconds.", AskedAgain, has_more=False), 202),
@@ -477,7 +477,7 @@ def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
 
 @blueprint.operation(
     "POST /v1/webhooks/<webhook_id>/deliveries/<delivery_id>/redeliver",
-    resource=find_delivery,
+    resource=load_delivery,
     body=NoBody,
     key=True,
     reply=Shown(ASKED, 202),

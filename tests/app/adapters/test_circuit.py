@@ -17,7 +17,7 @@ from app.adapters.remote.exchange import Busy, OddRecord
 from domain.links.network import Forged, NoSuchEndpoint, Notifying
 from domain.lookups.ports import Found, NumberFacts
 from domain.provider_errors import (
-    OutcomeNotTold,
+    OutcomeNotStated,
     OutcomeUnknown,
     ProviderError,
     Rejected,
@@ -238,13 +238,13 @@ def test_forged_notifications_open_no_circuit() -> None:
         assert circuit.is_up()
 
 
-@pytest.mark.parametrize("answer", [Busy, Rejected, NoSuchEndpoint, OddRecord, OutcomeNotTold])
+@pytest.mark.parametrize("answer", [Busy, Rejected, NoSuchEndpoint, OddRecord, OutcomeNotStated])
 def test_a_network_that_answers_or_says_not_now_is_up(answer: type[ProviderError]) -> None:
     assert networks_calls(*[answer() for _ in range(3)]) == ([answer] * 3, True)
 
 
 def test_the_place_in_an_odd_record_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    networks_calls(OddRecord("an odd reply at $.data"), OutcomeNotTold("of an order"))
+    networks_calls(OddRecord("an odd reply at $.data"), OutcomeNotStated("of an order"))
     begins = "eSIM network scripted: an odd record: "
     lines = said_by(caplog, "app.providers.circuit")
     assert lines == [f"{begins}an odd reply at $.data", f"{begins}of an order"]

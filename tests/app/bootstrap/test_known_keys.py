@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bootstrap.known_keys import ensure_keys, lost_keys, note_keys, note_pepper
+from app.bootstrap.known_keys import ensure_keys, lost_keys, record_keys, record_pepper
 from app.security.key_file import SigningKeysError
 from app.security.keys import FIRST, WEBHOOK_KEY
 from domain.accounts.organization import api_client_id
@@ -19,7 +19,7 @@ from tests.installation import Installation, Process, SetClock
 def started(installation: Installation, clock: SetClock) -> Process:
     """A process of an installation that has been at work for a month, with two clients."""
     process = installation.process(clock)
-    note_pepper(process)
+    record_pepper(process)
     process.client(process.organization())
     process.client(None)
     assert start(process) == []
@@ -32,7 +32,7 @@ def start(process: Process) -> list[str]:
     process.projector.catch_up()
     forget_keys(process)
     ensure_keys(process)
-    return note_keys(process)
+    return record_keys(process)
 
 
 def keys_of(process: Process) -> Path:

@@ -282,7 +282,7 @@ def test_no_money_moves_while_rights_or_limit_change(
     anna_id, anna = created(boss, "anna", "money")
     organization = anna.new_organization()
     container = boss.container()
-    assert container.operators_turn.hold()
+    assert container.operators_turn.acquire()
     before = head(boss)
     assert "has not ended" in anna.refusal(*adjust("1", organization))
     for line in (("revoke", anna_id), ("rotate-key", anna_id), ("approvals", "5")):

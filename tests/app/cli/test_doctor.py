@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.bootstrap.known_keys import ensure_keys, note_keys
+from app.bootstrap.known_keys import ensure_keys, record_keys
 from app.processes.doctor import examine, warning_at_start
 from app.settings import Settings
 from domain.accounts.wallet import SANDBOX_DEPOSIT
@@ -33,7 +33,7 @@ def healthy(installation: Installation) -> Process:
     process.client(process.organization())
     process.projector.catch_up()
     ensure_keys(process)
-    note_keys(process)
+    record_keys(process)
     process.notes.replace("backup", "1", process.clock())
     return process
 
@@ -108,7 +108,7 @@ def lose_the_webhook_key(process: Process) -> None:
 def make_keys_anew(process: Process) -> None:
     lose_keys(process)
     ensure_keys(process)
-    note_keys(process)
+    record_keys(process)
 
 
 def stop_a_read_model(process: Process) -> None:

@@ -184,14 +184,14 @@ def test_who_is_revoked_before_a_command_has_its_turn_does_nothing(
     made = boss.json(*create)
     waits = boss.json("operator", "create", "carl", "--may", "keys")
     dora = boss.having(OPERATOR_KEY=made["key"])
-    take_turn = session.take_turn
+    take_turn = session.acquire_write_lock
 
     def comes_late(container: Any) -> None:
-        monkeypatch.setattr(session, "take_turn", take_turn)
+        monkeypatch.setattr(session, "acquire_write_lock", take_turn)
         boss.run("operator", "revoke", made["id"])
         take_turn(container)
 
-    monkeypatch.setattr(session, "take_turn", comes_late)
+    monkeypatch.setattr(session, "acquire_write_lock", comes_late)
     assert "revoked" in dora.refusal("wallet", "adjustments", "reject", waits["id"])
     assert boss.json("audit", "verify")["ok"]
 

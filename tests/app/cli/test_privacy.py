@@ -28,7 +28,7 @@ def ask(shell: Shell, organization: UUID, at: datetime) -> UUID:
     container = shell.container(lambda: at)
     container.look_up(organization, NUMBER, price_micros=0)
     kept = CachedFacts(NumberFacts(NUMBER, valid=True), "remote", at)  # As of a remote provider.
-    container.lookup_cache.keep(organization, [kept])
+    container.lookup_cache.save(organization, [kept])
     job_id = container.create_job(organization, [NUMBER], 0)
     container.close()
     return job_id

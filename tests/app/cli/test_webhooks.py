@@ -122,7 +122,7 @@ def test_the_metrics_tell_what_is_late_for_our_sake_and_what_is_disabled(
     assert observed.webhooks()["webhook_deliveries_pending"] == 2
     assert 600 <= late_s() < 700
     store = container.webhook_deliveries
-    taken = store.take(partners.endpoints[0], now, 1)
+    taken = store.claim(partners.endpoints[0], now, 1)
     assert taken is not None
     store.settle(taken, taken.delivery, taken.health.after(now, is_success=False), now)
     assert 300 <= late_s() < 400  # The first endpoint fails by itself.

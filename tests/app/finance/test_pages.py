@@ -226,7 +226,7 @@ def test_a_session_of_the_pages_cannot_write(process: Process) -> None:
     database = process.open_finance()
     with pytest.raises(DBAPIError), database.writing() as connection:
         connection.exec_driver_sql("DELETE FROM wallets")
-    assert Figures(database).held().balance_micros == 5_000_000
+    assert Figures(database).total_balance().balance_micros == 5_000_000
     database.close()
 
 

@@ -6,11 +6,11 @@ from typing import Any
 from flask import Flask
 
 from app.http.edge import openapi
-from app.http.edge.compression import Kept
+from app.http.edge.compression import Cached
 from app.http.edge.operation import Group
 from app.settings import Settings
 
-Documents = dict[str, Kept]
+Documents = dict[str, Cached]
 Register = Callable[[Flask, Any, Sequence[Group]], Documents]
 
 

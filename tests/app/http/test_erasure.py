@@ -52,7 +52,7 @@ def look_up(tenant: Tenant, number: str) -> str:
     parts = tenant.service.container
     told = str(tenant.look_up(number).json["meta"]["lookup_id"])
     kept = CachedFacts(NumberFacts(number, valid=True), "remote", parts.clock())
-    parts.lookup_cache.keep(tenant.id, [kept])
+    parts.lookup_cache.save(tenant.id, [kept])
     parts.lookup_cache.flush()
     return told
 

@@ -317,5 +317,5 @@ def test_a_read_refuses_a_body_before_it_asks_the_network(service: Service, code
     for more in ("", "/network-status?live=true", "/history", "/topup-plans"):
         assert code_of(shop.get(f"{LINKS}/{link['id']}{more}", **UNREADABLE[code])) == code, more
         assert shop.get(f"{LINKS}/none{more}", **UNREADABLE[code]).status_code == 404, more
-    assert service.container.readings.find([known.id])[known.id].status is None
+    assert service.container.readings.load([known.id])[known.id].status is None
     assert log.get(Link, known.id).version == known.version

@@ -5,7 +5,7 @@ from math import isnan
 import pytest
 
 from app.adapters.lookups.telnyx import TelnyxLookup
-from app.processes.providers import check, note_balances
+from app.processes.providers import check, update_balances
 from domain.cause import utc_now
 from tests.app.watch.test_metrics import scrape
 from tests.installation import Installation, Process, sqlite_only
@@ -26,10 +26,10 @@ def with_esimgo(installation: Installation, server: EsimGoServer, **more: str) -
 def test_a_balance_is_shown_while_it_can_be_asked(installation: Installation) -> None:
     with EsimGoServer(utc_now) as server:
         process = with_esimgo(installation, server)
-        note_balances(process)
+        update_balances(process)
         assert scrape(process)[SHOWN] == pytest.approx(float(server.balance))
         server.fault(FaultKind.SERVER_ERROR, times=9)
-        note_balances(process)
+        update_balances(process)
         assert isnan(scrape(process)[SHOWN])
 
 
@@ -43,7 +43,7 @@ def test_an_error_that_nobody_foresaw_hides_no_other_provider(
     monkeypatch.setattr(TelnyxLookup, "balance", balance)
     with EsimGoServer(utc_now) as server, ScriptedTelnyx() as telnyx:
         process = with_esimgo(installation, server, **telnyx.settings)
-        note_balances(process)
+        update_balances(process)
         told = {each.provider: (each.up, each.problem) for each in check(process)}
     shown = scrape(process)
     assert isnan(shown['provider_balance{provider="telnyx"}'])

@@ -102,15 +102,15 @@ def test_whoever_looks_finds_all_that_was_changed(installation: Installation) ->
     off = [timedelta(hours=1)]
     process, by_hand = installation.process(lambda: utc_now() - off[0]), Cause(utc_now(), "by hand")
     gate = process.gate
-    gate.look()
+    gate.refresh()
     assert (gate.is_shut(), gate.off_s > 3599) == (True, True)
     off[0] = timedelta(0)
     switch_provider(process.log, "offline", by_hand, drained=True)
-    gate.look()
+    gate.refresh()
     assert (gate.is_shut(), gate.spares("offline"), gate.spares("other")) == (False, True, False)
     installation.process().gate.switch(by_hand, held=True)
     gate.refuse()
-    gate.look()
+    gate.refresh()
     assert gate.spares("other")
     with pytest.raises(InstallationHeld):
         gate.refuse()

@@ -60,7 +60,7 @@ def test_a_new_server_that_takes_no_writes_yet_is_tried_again(
         if len(tries) < 3:
             raise (OperationalError if len(tries) == 1 else ValueError)
 
-    monkeypatch.setattr(Log, "note_loss", refuse_twice)
+    monkeypatch.setattr(Log, "record_loss", refuse_twice)
     monkeypatch.setattr("app.processes.lives.AGAIN_S", 0.01)
     old, work = installation.process(), Work()
     lives = Lives(old)

@@ -86,20 +86,20 @@ def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
 ) -> None:
     organization, cause = keeping.organization(), keeping.cause()
     link = LinkSteps(keeping, organization).link.id
-    assert not redo.take(keeping)
+    assert not redo.collect(keeping)
     early = (listed / redo.REACHED).read_bytes()
     keeping.log.append(Erasure.make(organization, [Part("2024-01.0001", [link])], cause))
     keeping.log.append(Erasure.make(organization, [Part("2023-12.0001"), Part("2024-01")], cause))
     for _ in range(2):
-        keeping.log.append(OperatorAct.note("key.revoked", "pepper abc", cause))
-    keeping.log.append(OperatorAct.note("installation.held", "installation", cause))
-    assert not redo.take(keeping)
+        keeping.log.append(OperatorAct.of("key.revoked", "pepper abc", cause))
+    keeping.log.append(OperatorAct.of("installation.held", "installation", cause))
+    assert not redo.collect(keeping)
     (listed / redo.REACHED).write_bytes(early)  # As if it had been killed behind the list.
     boss = Operator.register(operator_id(1), cause, name="boss", may=[], key_hash="one")
     boss.rotate_key("two", cause)
     boss.revoke(cause)
     keeping.log.append(boss)
-    assert not redo.take(keeping)
+    assert not redo.collect(keeping)
     assert len((listed / LIST).read_bytes().splitlines()) == 6
     assert again(keeping) == []
     made = Installation(tmp_path / "other", REDO_DIR=str(listed))

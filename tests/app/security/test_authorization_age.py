@@ -91,7 +91,7 @@ def one_stands_still(house: House) -> None:
 
 def is_rebuilt(house: House) -> None:
     with house.process.views.writing() as connection:
-        house.process.positions.begin(connection, "organizations", 1, None)
+        house.process.positions.start(connection, "organizations", 1, None)
 
 
 def is_lost(house: House) -> None:

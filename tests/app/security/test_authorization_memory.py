@@ -208,14 +208,14 @@ def test_a_row_that_was_read_before_a_commit_does_not_count_after_it(
 def test_a_row_that_was_believed_before_a_commit_is_not_remembered_after_it(
     house: House, elsewhere: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep = Memory.keep
+    keep = Memory.save
 
     def keep_late(*args: Any) -> None:
         heard(house, lambda: elsewhere.move_to("suspended"))
         keep(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Memory, "keep", keep_late)
+        patch.setattr(Memory, "save", keep_late)
         let_in(house)  # It was decided before.
     refused(house)
 

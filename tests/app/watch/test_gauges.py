@@ -50,10 +50,10 @@ def test_while_a_question_hangs_it_is_not_asked_again(gate: Event) -> None:
         return len(asked)
 
     asker = Asker("slow", hang)
-    begun = [asker.begin() for _ in range(5)]
+    begun = [asker.query() for _ in range(5)]
     gate.set()
     assert [future.result(10) for future in begun] == [1] * 5
-    assert asker.begin().result(10) == 2
+    assert asker.query().result(10) == 2
 
 
 def test_an_error_is_an_answer_and_the_next_question_is_asked(

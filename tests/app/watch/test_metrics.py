@@ -89,7 +89,7 @@ def test_the_dispatcher_is_as_late_as_the_oldest_event_it_has_not_followed(
     clock = SetClock()
     process = installation.process(clock)
     with process.views.writing() as connection:
-        Positions().begin(connection, "dispatcher", 1, None)
+        Positions().start(connection, "dispatcher", 1, None)
     assert scrape(process)['follower_lag_seconds{name="dispatcher"}'] == 0
     process.organization(amount="")
     clock.forward(seconds=90)

@@ -153,7 +153,7 @@ def test_who_has_an_endpoint_without_the_packages_is_told_so(
     monkeypatch.setitem(sys.modules, "app.watch.spans", None)  # As where a package is missing.
     settings = Settings.from_env({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"})
     with pytest.raises(WrongSetting, match=r"requirements-tracing\.lock"):
-        tracing.begin(settings, "worker")
+        tracing.start(settings, "worker")
 
 
 UNTRACED = """

@@ -52,5 +52,5 @@ def _project(container: Parts) -> float:
             with detached(connection, [*model.metadata.tables]):
                 model.metadata.drop_all(connection)
                 model.metadata.create_all(connection)
-            container.positions.begin(connection, model.name, model.version, None)
+            container.positions.start(connection, model.name, model.version, None)
     return rate(EVENTS, container.projector.catch_up)

@@ -51,7 +51,7 @@ def test_what_is_undone_is_as_it_was_stored(writer: Writer) -> None:
     cache.undo(stream)
     assert balance_of(cache, stream) == 1_000_000
     change(cache.get(stream))
-    cache.keep()
+    cache.mark_committed()
     cache.undo(stream)  # Nothing was lent since, so nothing is known for certain.
     assert balance_of(cache, stream) == 1_000_000
     change(cache.get(stream))
@@ -63,7 +63,7 @@ def test_what_was_kept_is_what_an_undo_goes_back_to(writer: Writer) -> None:
     stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
     cache = WalletCache(writer.log)
     change(cache.get(stream))
-    cache.keep()
+    cache.mark_committed()
     change(cache.get(stream))
     cache.undo(stream)
     assert balance_of(cache, stream) == 999_999
@@ -111,7 +111,7 @@ def test_others_see_only_balances_that_are_committed(writer: Writer) -> None:
         cache.undo(stream)
         assert cache.peek(stream, "EUR", cause().at) == 1_000_000
     change(cache.get(stream))
-    cache.keep()
+    cache.mark_committed()
     assert cache.peek(stream, "EUR", cause().at) == 999_999
     cache.undo(stream)  # Nothing was lent since, so nothing is known for certain.
     assert cache.peek(stream, "EUR", cause().at) is None
@@ -131,12 +131,12 @@ def test_many_wallets_are_read_at_once_and_only_those_that_may_have_moved(
 
     monkeypatch.setattr(writer.recorder, "select_newest", watched)
     cache, moved = WalletCache(writer.log), streams[0]
-    cache.look(streams)
-    cache.look(streams)
+    cache.reload(streams)
+    cache.reload(streams)
     assert read == [{*streams}]
     pay_in(writer.committer, "1.00", organizations[0])
     read.clear()
     assert cache.catch_up(streams) == {moved}
-    cache.look(streams)
+    cache.reload(streams)
     assert read == [{*streams}, {moved}]
     assert [balance_of(cache, each) for each in streams] == [2_000_000, 1_000_000, 1_000_000]

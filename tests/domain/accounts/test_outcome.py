@@ -29,7 +29,7 @@ def test_who_waits_gets_the_position() -> None:
     assert not outcome.wait(0.0)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(outcome.wait, PATIENCE_S)
-        assert outcome.take()
+        assert outcome.claim()
         outcome.succeed(7)
         assert waiting.result(PATIENCE_S)
     assert outcome.result() == 7
@@ -37,7 +37,7 @@ def test_who_waits_gets_the_position() -> None:
 
 def test_who_waits_gets_the_error() -> None:
     outcome = Outcome()
-    assert outcome.take()
+    assert outcome.claim()
     outcome.fail(ServiceUnavailable())
     assert outcome.wait(0.0)
     with pytest.raises(ServiceUnavailable):
@@ -47,7 +47,7 @@ def test_who_waits_gets_the_error() -> None:
 def test_it_is_open_from_being_taken_until_it_is_answered() -> None:
     outcome = Outcome()
     assert not outcome.is_open
-    outcome.take()
+    outcome.claim()
     assert outcome.is_open
     outcome.succeed(1)
     assert outcome.wait(0.0)  # Its submitter has heard it and goes on.
@@ -57,7 +57,7 @@ def test_it_is_open_from_being_taken_until_it_is_answered() -> None:
 def test_who_has_many_in_hand_is_told_of_each_and_waits_for_none() -> None:
     told: list[str] = []
     outcome = Outcome(lambda: told.append("told"), lambda: told.append("rung"))
-    assert outcome.take()
+    assert outcome.claim()
     outcome.succeed(7)
     assert told == ["told"]
     assert outcome.result() == 7

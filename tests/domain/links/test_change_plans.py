@@ -137,7 +137,7 @@ def test_what_a_reader_sees_meanwhile_does_not_disturb_a_change(buyer: Buyer, li
 
     def read() -> None:
         current = buyer.link(link.id)
-        current.note_seen(next(seen), None, None, buyer.process.cause())  # type: ignore[arg-type]  # a status of the network
+        current.record_seen(next(seen), None, None, buyer.process.cause())  # type: ignore[arg-type]  # a status of the network
         buyer.process.log.append(current)
 
     buyer.network.before("add_plan", read, read)

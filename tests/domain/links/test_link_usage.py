@@ -102,7 +102,7 @@ def buyer(clocked_buyer: Buyer) -> Buyer:
 @pytest.fixture
 def link(buyer: Buyer, clock: SetClock) -> Link:
     made = buyer.own()
-    wait_until(lambda: buyer.process.readings.find([made.id]) != {})
+    wait_until(lambda: buyer.process.readings.load([made.id]) != {})
     clock.forward(hours=1)
     return made
 

@@ -224,5 +224,5 @@ def test_what_was_known_of_drained_providers_holds_while_the_log_is_away(
     buyer.process.drain(SECOND)
     monkeypatch.setattr(buyer.process.log, "find_all", None)
     with pytest.raises(TypeError):
-        buyer.process.gate.look()
+        buyer.process.gate.refresh()
     assert buyer.process.gate.is_drained(SECOND)

@@ -49,7 +49,7 @@ def facts(buyer: Buyer, link: Link) -> list[str]:
 
 @pytest.mark.parametrize("live", [True, False])
 def test_a_link_that_was_never_read_is_as_it_began(buyer: Buyer, link: Link, live: bool) -> None:  # noqa: FBT001  # Given by pytest.
-    wait_until(lambda: buyer.process.readings.find([link.id]) != {})
+    wait_until(lambda: buyer.process.readings.load([link.id]) != {})
     buyer.process.readings.forget(buyer.clock())
     buyer.network.before("usage", Unavailable("down"))
     reading = read(buyer, link, live=live)

@@ -182,7 +182,7 @@ def note_otherwise(buyer: Buyer, link: Link) -> None:
     buyer.clock.forward(seconds=0.001)  # type: ignore[attr-defined]  # it can be moved
     current = buyer.link(link.id)
     other: LinkStatus = "active" if current.status == "inactive" else "inactive"
-    current.note_seen(other, None, None, buyer.process.cause())
+    current.record_seen(other, None, None, buyer.process.cause())
     buyer.process.log.append(current)
 
 
@@ -245,7 +245,8 @@ def test_those_who_race_for_both_leave_log_and_network_of_one_mind(
 def test_what_others_note_meanwhile_does_not_disturb(buyer: Buyer, link: Link) -> None:
     def note() -> None:
         current = buyer.link(link.id)
-        current.note_seen("active", buyer.clock() - timedelta(days=1), None, buyer.process.cause())
+        installed_at = buyer.clock() - timedelta(days=1)
+        current.record_seen("active", installed_at, None, buyer.process.cause())
         buyer.process.log.append(current)
 
     buyer.network.before("suspend", note)

@@ -13,7 +13,7 @@ from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
 from domain.lookups.answers import CALLS_MAX, NO_DATA, AnswerRules, Answers, asked_of
 from domain.lookups.bulk_job import Asked
-from domain.lookups.ports import Portability, Told
+from domain.lookups.ports import Details, Portability
 from domain.provider_errors import NotAnswered
 from tests.installation import PATIENCE_S, CountingProvider, Process, SetClock, numbers, wait_until
 
@@ -95,7 +95,7 @@ def test_a_provider_in_this_process_is_asked_every_time(
     desk = make(remote=False)
     assert [desk.answers.one(ORGANIZATION, NUMBER).source for _ in range(2)] == ["live", "live"]
     assert desk.sources(NUMBER, OTHER) == desk.sources(OTHER, NUMBER) == ["live", "live"]
-    assert not process.lookup_cache.find(ORGANIZATION, [OTHER], desk.clock())
+    assert not process.lookup_cache.load(ORGANIZATION, [OTHER], desk.clock())
 
 
 @pytest.mark.any_database
@@ -153,7 +153,7 @@ def test_what_a_provider_tells_besides_is_kept_and_its_cost_goes_first(
     make: Callable[..., Desk],
 ) -> None:
     desk = make(cost=Cost(8_000, "USD"))
-    told = Told("call-1", ("60600",), Portability(ported=True))
+    told = Details("call-1", ("60600",), Portability(ported=True))
     cost = Cost(7_500, "EUR", "call-1", estimated=False)
     desk.provider.besides = (cost, told)
     live, kept = (desk.answers.one(ORGANIZATION, NUMBER) for _ in range(2))

@@ -27,7 +27,7 @@ def ordering(forger: LinkForger, price: str = "0.10") -> Link:
 def placed(forger: LinkForger, link: Link, *, adopted: bool = False, **changes: Any) -> list[Event]:
     """The commit of an order: the link, its eSIM, and what the adopter has lost."""
     order = Order("order-1", ICCID, link.requested.plan.provider_plan_id, forger.cause.at)
-    link.note_order_placed(order, forger.cause, adopted=adopted)
+    link.record_order_placed(order, forger.cause, adopted=adopted)
     link.activate(Endpoint(ICCID, ICCID, str(link.id)), None, forger.cause, adopted=adopted)
     ordered, *others = link.collect_events()
     lost = lost_by(forger, link).collect_events() if adopted else []
@@ -55,7 +55,7 @@ def lost(forger: LinkForger) -> LostOrder:
 def found(forger: LinkForger) -> LostOrder:
     """A lost order that has found and claimed one."""
     made = lost(forger)
-    made.note_found(Order("order-1", ICCID, "item", forger.cause.at), forger.cause)
+    made.record_found(Order("order-1", ICCID, "item", forger.cause.at), forger.cause)
     forger.write(*made.collect_events(), *forger.hold(ICCID, made.opened.link_id))
     return made
 
@@ -95,7 +95,7 @@ def a_lost_order_of_a_link_that_has_lost_none(forger: LinkForger) -> int:
 
 def a_lost_order_that_takes_back_another(forger: LinkForger) -> int:
     made = found(forger)
-    made.note_ended(forger.cause, taken_back=True)
+    made.record_ended(forger.cause, taken_back=True)
     (ended,) = made.collect_events()
     return forger.write(forged(ended, iccid=OTHER))
 
@@ -104,7 +104,7 @@ def right_orders(forger: LinkForger) -> None:
     """An order, one that was adopted, and a failure whose order was found and given back."""
     forger.write(*placed(forger, ordering(forger), adopted=True))
     made = found_elsewhere(forger)
-    made.note_ended(forger.cause, taken_back=True)
+    made.record_ended(forger.cause, taken_back=True)
     forger.write(*made.collect_events(), *freed(forger, OTHER, made))
     made.record(LostOrder.Settled, forger.cause)
     forger.write(*made.collect_events())
@@ -112,7 +112,7 @@ def right_orders(forger: LinkForger) -> None:
 
 def found_elsewhere(forger: LinkForger) -> LostOrder:
     made = lost(forger)
-    made.note_found(Order("order-2", OTHER, "item", forger.cause.at), forger.cause)
+    made.record_found(Order("order-2", OTHER, "item", forger.cause.at), forger.cause)
     forger.write(*made.collect_events(), *forger.hold(OTHER, made.opened.link_id))
     return made
 

@@ -134,7 +134,7 @@ def test_a_copy_at_rest_takes_no_step_and_leaves_its_lock_to_others() -> None:
     calls: list[str] = []
 
     class Noted:
-        def hold(self) -> bool:
+        def acquire(self) -> bool:
             calls.append("hold")
             return True
 

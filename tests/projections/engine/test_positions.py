@@ -70,7 +70,7 @@ def test_who_moves_several_positions_holds_none_while_another_does(
     names = ["a", "b", "c"]
     with process.views.writing() as connection:
         for name in names:
-            process.positions.begin(connection, name, 1, None)
+            process.positions.start(connection, name, 1, None)
     seen = {name: place_of(process, name) for name in names}
 
     def look() -> None:
@@ -95,11 +95,11 @@ def test_positions_that_have_become_others_cannot_be_moved(
 ) -> None:
     """Also where a rebuild for another version has ended at the very same event; none moves."""
     with process.views.writing() as connection:
-        process.positions.begin(connection, "a", 1, None)
-        process.positions.begin(connection, "b", 1, None)
+        process.positions.start(connection, "a", 1, None)
+        process.positions.start(connection, "b", 1, None)
     seen = [place_of(process, name) for name in ("a", "b")]
     with process.views.writing() as connection:
-        process.positions.begin(connection, "b", version, first if has_moved else None)
+        process.positions.start(connection, "b", version, first if has_moved else None)
     with pytest.raises(Fenced), process.views.writing() as connection:
         process.positions.advance(connection, seen, first)
     assert place_of(process, "a").position == 0
@@ -124,7 +124,7 @@ def test_who_waits_for_a_position_sees_what_has_become_of_it_meanwhile(
         waiting.start()
         wait_until(lambda: is_waited_for(process))
         if meanwhile == "a rebuild":
-            process.positions.begin(connection, "wallets", seen[1].version + 1, None)
+            process.positions.start(connection, "wallets", seen[1].version + 1, None)
         elif meanwhile == "a heartbeat":
             process.positions.caught_up(connection, [seen[1]], NOON)
     waiting.join()
@@ -200,6 +200,6 @@ def test_a_position_belongs_to_the_log_whose_event_it_names(process: Process) ->
     register(process, 1)
     (_, other) = process.log.read(0, 2)
     with process.views.writing() as connection:
-        process.positions.begin(connection, "wallets", 1, other.place)
+        process.positions.start(connection, "wallets", 1, other.place)
         connection.execute(process.positions.rows.update().values(position=1))
     assert not belongs(process.log, place_of(process, "wallets"))

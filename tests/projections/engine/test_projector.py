@@ -38,7 +38,7 @@ def test_a_model_that_is_behind_catches_up_while_the_others_stay_where_they_are(
     projector.catch_up()
     head, before = process.log.head(), rows(process, [process.wallets])
     with process.views.writing() as connection:
-        process.positions.begin(connection, "api_clients", process.clients.version, None)
+        process.positions.start(connection, "api_clients", process.clients.version, None)
     while projector.step():
         assert place_of(process, "wallets").position == head
     assert place_of(process, "api_clients").position == head

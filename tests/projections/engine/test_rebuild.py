@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 from sqlalchemy import Connection, select
 
-from app.processes.erasing import erase, find_months, find_stream
+from app.processes.erasing import erase, keys_of_months, keys_of_stream
 from app.processes.migrate import migrate
 from domain.accounts.approvals import Proposal
 from domain.accounts.organization import Organization
@@ -70,10 +70,10 @@ def forget_some(process: Process) -> None:
     for each in links:
         process.link_readings.rename(process.log.get(Link, each.id), "Named", cause)
     process.projector.step()
-    found = [find_stream(process, "link", links[0].id, None)]
-    found.append(find_stream(process, "job", job_id, None))
+    found = [keys_of_stream(process, "link", links[0].id, None)]
+    found.append(keys_of_stream(process, "job", job_id, None))
     end = next_month(month_of(cause.at))
-    found += find_months(process, end, links[1].organization_id, begin_anew=False)
+    found += keys_of_months(process, end, links[1].organization_id, begin_anew=False)
     erase(process, found, cause)
     process.link_readings.rename(process.log.get(Link, links[0].id), "Named again", cause)
 
@@ -133,7 +133,7 @@ def test_a_rebuild_that_fails_at_the_swap_changes_nothing(
         message = "no room on the disk"
         raise OSError(message)
 
-    monkeypatch.setattr(process.positions, "begin", refuse)
+    monkeypatch.setattr(process.positions, "start", refuse)
     with pytest.raises(OSError, match="no room"):
         rebuild_all(process.log, process.views, process.positions, [process.wallets])
     assert (tables(process), rows(process), places(process)) == before

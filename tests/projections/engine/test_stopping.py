@@ -93,7 +93,7 @@ def test_a_projector_leaves_a_model_of_another_version_alone(process: Process) -
     register(process, 1)
     (model,) = (each for each in process.models if each.name == "organizations")
     with process.views.writing() as connection:
-        process.positions.begin(connection, "organizations", model.version + 1, None)
+        process.positions.start(connection, "organizations", model.version + 1, None)
     project_all(process.projector)
     assert place_of(process, "organizations").position == 0
     assert place_of(process, "wallets").position == 1

@@ -76,10 +76,10 @@ def test_a_lost_order_is_due_when_it_is_settled_and_then_until_all_is_given_back
     assert due_in_s(process, lost.id) == INTENT_S + 600 + 15
     assert due(process, clock()) == due(process, clock() + timedelta(minutes=10)) == []
     assert due(process, clock() + timedelta(minutes=11)) == [("lost_order", lost.id)]
-    lost.note_found(Order("order-1", life.iccid, "item", cause.at), process.cause())
+    lost.record_found(Order("order-1", life.iccid, "item", cause.at), process.cause())
     process.log.append(lost)
     assert due_in_s(process, lost.id) == SOON_S
-    lost.note_ended(process.cause(), taken_back=True)
+    lost.record_ended(process.cause(), taken_back=True)
     lost.record(LostOrder.Settled, process.cause())
     process.log.append(lost)
     assert due_in_s(process, lost.id) is None

@@ -19,7 +19,7 @@ def test_a_list_shows_no_job_whose_month_was_erased(
 ) -> None:
     def listed(status: JobStatus | None = None) -> list[UUID]:
         process.projector.catch_up()
-        asked = organization_id, status, partial(process.vault.holds, organization_id)
+        asked = organization_id, status, partial(process.vault.has, organization_id)
         found, total = process.jobs.page(process.views, *asked, offset=0, limit=9)
         assert total == len(found)
         return [each.id for each in found]

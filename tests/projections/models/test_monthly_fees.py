@@ -38,7 +38,7 @@ def test_what_is_owed_comes_by_organization_and_oldest_month_first(process: Proc
 def test_the_newest_month_counts_whether_it_was_charged_or_not(process: Process) -> None:
     paid, unpaid, never = uuid4(), uuid4(), uuid4()
     fee = due(paid, "2026-01")
-    fee.note_charged(CHARGED)
+    fee.record_charged(CHARGED)
     process.log.append(due(paid, "2025-12"), fee, due(unpaid, "2026-03"), due(unpaid, "2025-02"))
     assert process.ask(process.fee_book.newest) == {paid: "2026-01", unpaid: "2026-03"}
     assert fees(process, never) == []

@@ -143,7 +143,7 @@ def read_one_by_one(world: World) -> set[UUID]:
     plans, caller = world.process.plans, world.organizations["caller"]
     views = world.process.views
     return {
-        each for each in world.plans.values() if plans.find_visible(views, caller, each) is not None
+        each for each in world.plans.values() if plans.load_visible(views, caller, each) is not None
     }
 
 

@@ -187,14 +187,14 @@ def test_the_time_of_one_moves_beside_that_of_all_and_within_bounds(
 
 @pytest.fixture
 def turn(process: Process) -> Callable[..., float | None]:
-    return lambda within_s=60.0: process.counters.take_turn("one", PER_S, BURST, within_s)
+    return lambda within_s=60.0: process.counters.reserve("one", PER_S, BURST, within_s)
 
 
 def test_a_burst_goes_at_once_and_the_others_one_after_the_other(
     turn: Callable[..., float | None], clock: SetClock, process: Process
 ) -> None:
     assert [turn() for _ in range(6)] == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3])
-    assert process.counters.take_turn("other", 1, 1, 0.1) == 0
+    assert process.counters.reserve("other", 1, 1, 0.1) == 0
     clock.forward(seconds=60)
     process.counters.forget_lapsed()
     assert [turn() for _ in range(4)] == pytest.approx([0, 0, 0, 0.1])
@@ -208,7 +208,7 @@ def test_who_cannot_wait_takes_no_turn(turn: Callable[..., float | None]) -> Non
 
 
 def test_processes_share_the_pace(installation: Installation, clock: SetClock) -> None:
-    waits = together(installation, clock, 36, lambda it: it.counters.take_turn("one", 100, 1, 60))
+    waits = together(installation, clock, 36, lambda it: it.counters.reserve("one", 100, 1, 60))
     assert sorted(wait_s or 0.0 for wait_s in waits) == pytest.approx([n / 100 for n in range(36)])
 
 

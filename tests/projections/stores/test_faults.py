@@ -18,22 +18,22 @@ NUMBER = "+14155550100"
 
 
 def find_answer(process: Process) -> None:
-    process.lookup_cache.find(ORGANIZATION, [NUMBER], NOON)
+    process.lookup_cache.load(ORGANIZATION, [NUMBER], NOON)
 
 
 def keep_answer(process: Process) -> None:
     facts = NumberFacts(NUMBER, valid=False)
-    process.lookup_cache.keep(ORGANIZATION, [CachedFacts(facts, "offline", NOON)])
+    process.lookup_cache.save(ORGANIZATION, [CachedFacts(facts, "offline", NOON)])
     process.lookup_cache.flush()
 
 
 def find_reading(process: Process) -> None:
-    assert not process.readings.find([uuid4()])
+    assert not process.readings.load([uuid4()])
 
 
 def keep_status(process: Process) -> None:
     status = NetworkStatus("active", connected=False, network=None, last_seen_at=None, as_of=NOON)
-    process.readings.keep_status(ORGANIZATION, uuid4(), status)
+    process.readings.save_status(ORGANIZATION, uuid4(), status)
 
 
 def find_number(process: Process) -> None:
@@ -50,7 +50,7 @@ def give_back(process: Process) -> None:
 
 
 def take_turn(process: Process) -> None:
-    assert process.counters.take_turn("one", 1_000_000, 9, 0.1) == 0.0
+    assert process.counters.reserve("one", 1_000_000, 9, 0.1) == 0.0
 
 
 def count_requests(process: Process) -> None:

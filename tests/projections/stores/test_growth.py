@@ -95,7 +95,7 @@ def keep(process: Process, count: int, at: datetime) -> None:
     answers = [
         CachedFacts(each, "offline", moment) for each, moment in zip(facts, moments, strict=True)
     ]
-    process.lookup_cache.keep(ORGANIZATION, answers)
+    process.lookup_cache.save(ORGANIZATION, answers)
     process.lookup_cache.flush()
 
 

@@ -21,42 +21,42 @@ def test_an_answer_is_kept_whole_for_every_process(
     installation: Installation, process: Process
 ) -> None:
     kept = [answer(), CachedFacts(NumberFacts("+9991234567", valid=False), "offline", NOON)]
-    process.lookup_cache.keep(ORGANIZATION, kept)
+    process.lookup_cache.save(ORGANIZATION, kept)
     process.lookup_cache.flush()
     for each in (process, installation.process()):
-        found = each.lookup_cache.find(ORGANIZATION, [NUMBER, "+9991234567", "+1"], NOON)
+        found = each.lookup_cache.load(ORGANIZATION, [NUMBER, "+9991234567", "+1"], NOON)
         assert found == {NUMBER: kept[0], "+9991234567": kept[1]}
-        assert not each.lookup_cache.find(uuid4(), [NUMBER], NOON), "somebody else has asked"
-        assert not each.lookup_cache.find(ORGANIZATION, [NUMBER], NOON + timedelta.resolution)
+        assert not each.lookup_cache.load(uuid4(), [NUMBER], NOON), "somebody else has asked"
+        assert not each.lookup_cache.load(ORGANIZATION, [NUMBER], NOON + timedelta.resolution)
 
 
 def test_a_newer_answer_replaces_the_older_one(process: Process) -> None:
     later = NOON + timedelta(hours=1)
     newer = answer(at=later, name="Other Mobile")
     for each in (answer(), newer):
-        process.lookup_cache.keep(ORGANIZATION, [each])
+        process.lookup_cache.save(ORGANIZATION, [each])
         process.lookup_cache.flush()
-    assert process.lookup_cache.find(ORGANIZATION, [NUMBER], NOON) == {NUMBER: newer}
+    assert process.lookup_cache.load(ORGANIZATION, [NUMBER], NOON) == {NUMBER: newer}
 
 
 def test_old_answers_are_forgotten_for_all_or_for_one_organization(process: Process) -> None:
     cache, other = process.lookup_cache, uuid4()
     later = NOON + timedelta(hours=1)
     for organization_id in (ORGANIZATION, other):
-        cache.keep(organization_id, [answer(), answer("+14155550101", later)])
+        cache.save(organization_id, [answer(), answer("+14155550101", later)])
     assert cache.forget(later, ORGANIZATION) == 1
-    assert set(cache.find(ORGANIZATION, [NUMBER, "+14155550101"], NOON)) == {"+14155550101"}
+    assert set(cache.load(ORGANIZATION, [NUMBER, "+14155550101"], NOON)) == {"+14155550101"}
     assert cache.forget(later) == 1
     assert cache.forget(later) == 0
-    assert set(cache.find(other, [NUMBER, "+14155550101"], NOON)) == {"+14155550101"}
+    assert set(cache.load(other, [NUMBER, "+14155550101"], NOON)) == {"+14155550101"}
 
 
 def test_an_answer_that_is_broken_is_not_found(process: Process) -> None:
-    process.lookup_cache.keep(ORGANIZATION, [answer()])
+    process.lookup_cache.save(ORGANIZATION, [answer()])
     process.lookup_cache.flush()
     with process.stores.writing() as connection:
         connection.exec_driver_sql("UPDATE lookup_cache SET answer = 'broken'")
-    assert process.lookup_cache.find(ORGANIZATION, [NUMBER], NOON) == {}
+    assert process.lookup_cache.load(ORGANIZATION, [NUMBER], NOON) == {}
 
 
 def test_an_answer_that_is_not_written_yet_is_found_and_then_written(
@@ -64,14 +64,14 @@ def test_an_answer_that_is_not_written_yet_is_found_and_then_written(
 ) -> None:
     answers = [answer(number) for number in numbers(200)]
     for each in answers:
-        process.lookup_cache.keep(ORGANIZATION, [each])
-        assert process.lookup_cache.find(ORGANIZATION, [each.facts.phone_number], NOON)
+        process.lookup_cache.save(ORGANIZATION, [each])
+        assert process.lookup_cache.load(ORGANIZATION, [each.facts.phone_number], NOON)
     process.lookup_cache.close()
     other = installation.process().lookup_cache
-    assert len(other.find(ORGANIZATION, numbers(200), NOON)) == 200
+    assert len(other.load(ORGANIZATION, numbers(200), NOON)) == 200
 
 
 def test_an_answer_on_its_way_is_forgotten_too(process: Process) -> None:
-    process.lookup_cache.keep(ORGANIZATION, [answer()])
+    process.lookup_cache.save(ORGANIZATION, [answer()])
     assert process.lookup_cache.forget(NOON + timedelta(seconds=1)) == 1
-    assert process.lookup_cache.find(ORGANIZATION, [NUMBER], NOON) == {}
+    assert process.lookup_cache.load(ORGANIZATION, [NUMBER], NOON) == {}

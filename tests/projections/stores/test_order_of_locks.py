@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from projections.stores.reading_turns import NewTurn
+from projections.stores.reading_turns import DueReading
 from tests.installation import PATIENCE_S, Installation, Process, postgresql_only, wait_until
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -58,11 +58,7 @@ WAYS: dict[str, tuple[str, str, Act]] = {
     "release": ("webhook_deliveries", DELIVERIES, lambda it: it.webhook_deliveries.release()),
     "reopen": ("webhook_deliveries", DELIVERIES, reopen),
     "links": ("network_readings", READINGS, lambda it: it.readings.forget_links(OWNER, IDS)),
-    "numbers": (
-        "lookup_cache",
-        CACHE,
-        lambda it: it.lookup_cache.forget_numbers(OWNER, NUMBERS),
-    ),
+    "numbers": ("lookup_cache", CACHE, lambda it: it.lookup_cache.forget_numbers(OWNER, NUMBERS)),
 }
 KEY = {"counters": "key", "reading_turns": "link_id", "network_readings": "link_id"}
 KEY |= {"webhook_deliveries": "id", "lookup_cache": "phone_number"}
@@ -100,7 +96,7 @@ def test_rows_are_locked_in_the_order_of_their_keys(installation: Installation, 
 def test_a_clock_whose_links_cannot_be_asked_for_has_not_moved(installation: Installation) -> None:
     """Who gets 503 tries again, and would otherwise be twice as far ahead."""
     process = installation.process()
-    turn = NewTurn(IDS[0], OWNER, "simulated", 1, NOW)
+    turn = DueReading(IDS[0], OWNER, "simulated", 1, NOW)
     process.reading_turns.enter([turn], NOW)
     with process.stores.writing() as connection:
         refusing = "ALTER TABLE reading_turns ADD CHECK (due_at > 0) NOT VALID"

@@ -216,10 +216,10 @@ def test_one_stream_is_forgotten_and_every_other_one_stays(
     for number, stream in enumerate(STREAMS[:3]):
         assert process.vault.erase(ORGANIZATION, [Part(name, [stream])]) == 1
         assert process.vault.erase(ORGANIZATION, [Part(name, [stream])]) == 0
-        assert not process.vault.holds(ORGANIZATION, name, stream)
+        assert not process.vault.has(ORGANIZATION, name, stream)
         for each in (process, installation.process()):
             assert readable(each, boxes) == STREAMS[number + 1 :]
-    assert process.vault.holds(ORGANIZATION, name)
+    assert process.vault.has(ORGANIZATION, name)
     late = process.vault.seal(ORGANIZATION, name, STREAMS[5], CLEAR, exactly=True)
     assert process.vault.open(ORGANIZATION, STREAMS[5], late) == CLEAR
     with pytest.raises(ValueError, match=MARCH):

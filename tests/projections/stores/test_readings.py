@@ -36,46 +36,46 @@ def test_a_reading_is_kept_whole_for_every_process(
     installation: Installation, process: Process
 ) -> None:
     other = uuid4()
-    process.readings.keep_usage(ORGANIZATION, LINK, usage())
-    process.readings.keep_status(ORGANIZATION, LINK, status())
-    process.readings.keep_status(ORGANIZATION, other, status(connected=False))
+    process.readings.save_usage(ORGANIZATION, LINK, usage())
+    process.readings.save_status(ORGANIZATION, LINK, status())
+    process.readings.save_status(ORGANIZATION, other, status(connected=False))
     for each in (process, installation.process()):
-        assert each.readings.find([LINK, other, uuid4()]) == {
+        assert each.readings.load([LINK, other, uuid4()]) == {
             LINK: NetworkReading(usage(), status()),
             other: NetworkReading(None, status(connected=False)),
         }
-        assert each.readings.find([]) == {}
+        assert each.readings.load([]) == {}
 
 
 @pytest.mark.parametrize("first", [NOON, LATER])
 def test_an_older_reading_never_replaces_a_newer_one(process: Process, first: datetime) -> None:
     second = LATER if first == NOON else NOON
     for at in (first, second):
-        process.readings.keep_usage(ORGANIZATION, LINK, usage(at, used_mb=at.microsecond))
-        process.readings.keep_status(ORGANIZATION, LINK, status(at, connected=at == LATER))
-    found = process.readings.find([LINK])[LINK]
+        process.readings.save_usage(ORGANIZATION, LINK, usage(at, used_mb=at.microsecond))
+        process.readings.save_status(ORGANIZATION, LINK, status(at, connected=at == LATER))
+    found = process.readings.load([LINK])[LINK]
     assert found == NetworkReading(usage(LATER, used_mb=1), status(LATER))
 
 
 def test_usage_and_status_have_each_an_age_of_their_own(process: Process) -> None:
-    process.readings.keep_usage(ORGANIZATION, LINK, usage(LATER))
-    process.readings.keep_status(ORGANIZATION, LINK, status(NOON))
-    process.readings.keep_usage(ORGANIZATION, LINK, usage(NOON, used_mb=99))
-    assert process.readings.find([LINK])[LINK] == NetworkReading(usage(LATER), status(NOON))
+    process.readings.save_usage(ORGANIZATION, LINK, usage(LATER))
+    process.readings.save_status(ORGANIZATION, LINK, status(NOON))
+    process.readings.save_usage(ORGANIZATION, LINK, usage(NOON, used_mb=99))
+    assert process.readings.load([LINK])[LINK] == NetworkReading(usage(LATER), status(NOON))
 
 
 def test_a_msisdn_that_was_told_once_stays_until_another_is_told(process: Process) -> None:
-    process.readings.keep_usage(ORGANIZATION, LINK, usage())
-    process.readings.keep_usage(ORGANIZATION, LINK, usage(LATER, msisdn=None))
-    assert process.readings.find([LINK])[LINK].usage == usage(LATER, msisdn=MSISDN)
+    process.readings.save_usage(ORGANIZATION, LINK, usage())
+    process.readings.save_usage(ORGANIZATION, LINK, usage(LATER, msisdn=None))
+    assert process.readings.load([LINK])[LINK].usage == usage(LATER, msisdn=MSISDN)
     changed = usage(LATER, msisdn="+88351")
-    process.readings.keep_usage(ORGANIZATION, LINK, changed)
-    assert process.readings.find([LINK])[LINK].usage == changed
+    process.readings.save_usage(ORGANIZATION, LINK, changed)
+    assert process.readings.load([LINK])[LINK].usage == changed
     assert process.readings.with_msisdn(ORGANIZATION, MSISDN, 9) == []
 
 
 def test_the_msisdn_stands_in_its_column_only(process: Process) -> None:
-    process.readings.keep_usage(ORGANIZATION, LINK, usage())
+    process.readings.save_usage(ORGANIZATION, LINK, usage())
     with process.stores.reading() as connection:
         (row,) = connection.exec_driver_sql("SELECT msisdn, usage FROM network_readings").all()
     assert row.msisdn == MSISDN
@@ -91,8 +91,8 @@ def test_links_are_found_by_a_part_of_their_msisdn(
 ) -> None:
     links = sorted(uuid4() for _ in range(3))
     for link_id, end in zip(links, ("12345678", "22222222", "33333333"), strict=True):
-        process.readings.keep_usage(ORGANIZATION, link_id, usage(msisdn=f"+8835100{end}"))
-    process.readings.keep_usage(uuid4(), uuid4(), usage())
+        process.readings.save_usage(ORGANIZATION, link_id, usage(msisdn=f"+8835100{end}"))
+    process.readings.save_usage(uuid4(), uuid4(), usage())
     assert process.readings.with_msisdn(ORGANIZATION, part, 9) == links[:expected]
     assert process.readings.with_msisdn(ORGANIZATION, part, 2) == links[: min(expected, 2)]
     assert process.readings.with_msisdn(uuid4(), part, 9) == []
@@ -103,7 +103,7 @@ def test_many_links_are_read_in_one_statement(
 ) -> None:
     links = [uuid4() for _ in range(100)]
     for link_id in links:
-        process.readings.keep_status(ORGANIZATION, link_id, status())
+        process.readings.save_status(ORGANIZATION, link_id, status())
     asked: list[object] = []
     ours, read = get_ident(), Database.rows
 
@@ -113,7 +113,7 @@ def test_many_links_are_read_in_one_statement(
         return read(database, hot, **values)
 
     monkeypatch.setattr(Database, "rows", noted)
-    assert set(process.readings.find(links)) == set(links)
+    assert set(process.readings.load(links)) == set(links)
     assert len(asked) == 1
 
 
@@ -123,13 +123,13 @@ def test_writers_that_race_leave_the_newest(installation: Installation, process:
 
     def keep(turn: int) -> None:
         at = moments[turn * 17 % 40]
-        readings[turn % 2].keep_usage(ORGANIZATION, LINK, usage(at))
-        readings[turn % 2].keep_status(ORGANIZATION, LINK, status(at))
+        readings[turn % 2].save_usage(ORGANIZATION, LINK, usage(at))
+        readings[turn % 2].save_status(ORGANIZATION, LINK, status(at))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(keep, range(40)))
     newest = NetworkReading(usage(moments[-1]), status(moments[-1]))
-    assert readings[0].find([LINK]) == {LINK: newest}
+    assert readings[0].load([LINK]) == {LINK: newest}
 
 
 def test_what_is_old_is_forgotten_for_all_or_for_one_organization(process: Process) -> None:
@@ -137,15 +137,15 @@ def test_what_is_old_is_forgotten_for_all_or_for_one_organization(process: Proce
     owners = {uuid4(): ORGANIZATION, uuid4(): other}
     fresh, half = uuid4(), uuid4()
     for link_id, owner in owners.items():
-        readings.keep_usage(owner, link_id, usage(NOON))
-    readings.keep_usage(ORGANIZATION, fresh, usage(LATER))
-    readings.keep_usage(ORGANIZATION, half, usage(LATER))
-    readings.keep_status(ORGANIZATION, half, status(NOON))
+        readings.save_usage(owner, link_id, usage(NOON))
+    readings.save_usage(ORGANIZATION, fresh, usage(LATER))
+    readings.save_usage(ORGANIZATION, half, usage(LATER))
+    readings.save_status(ORGANIZATION, half, status(NOON))
     assert readings.forget(LATER, ORGANIZATION) == 2
-    assert set(readings.find([*owners, fresh, half])) == {[*owners][1], fresh}
+    assert set(readings.load([*owners, fresh, half])) == {[*owners][1], fresh}
     assert readings.forget(LATER) == 1
     assert readings.forget(LATER) == 0
-    assert set(readings.find([*owners, fresh, half])) == {fresh}
+    assert set(readings.load([*owners, fresh, half])) == {fresh}
 
 
 @pytest.mark.parametrize(
@@ -156,15 +156,15 @@ def test_what_is_old_is_forgotten_for_all_or_for_one_organization(process: Proce
     ],
 )
 def test_a_reading_that_is_broken_was_never_seen(process: Process, damage: str) -> None:
-    process.readings.keep_usage(ORGANIZATION, LINK, usage())
-    process.readings.keep_status(ORGANIZATION, LINK, status())
+    process.readings.save_usage(ORGANIZATION, LINK, usage())
+    process.readings.save_status(ORGANIZATION, LINK, status())
     with process.stores.writing() as connection:
         connection.exec_driver_sql(damage)
-    assert process.readings.find([LINK]) == {}
+    assert process.readings.load([LINK]) == {}
 
 
 def test_an_upgrade_makes_the_index(process: Process) -> None:
-    process.readings.keep_usage(ORGANIZATION, LINK, usage())
+    process.readings.save_usage(ORGANIZATION, LINK, usage())
     with process.stores.writing() as connection:
         indexes = [each["name"] for each in inspect(connection).get_indexes("network_readings")]
         assert len(indexes) == 1
@@ -174,4 +174,4 @@ def test_an_upgrade_makes_the_index(process: Process) -> None:
         made = inspect(connection).get_indexes("network_readings")
     assert [each["name"] for each in made] == indexes
     assert process.readings.with_msisdn(ORGANIZATION, "12345678", 9) == [LINK]
-    assert process.readings.find([LINK])[LINK].usage == usage()
+    assert process.readings.load([LINK])[LINK].usage == usage()

@@ -200,7 +200,7 @@ def test_first_attempts_are_in_order_per_stream_and_a_repeat_holds_up_nothing(
     def meanwhile() -> None:
         """While the first is under way nobody may begin the second of the same wallet."""
         lab.sender.meanwhile = int
-        taken = other.webhook_deliveries.take(endpoint, clock(), PLACES)
+        taken = other.webhook_deliveries.claim(endpoint, clock(), PLACES)
         assert taken is None
         seen.extend(lab.deliveries(owner, endpoint))
 
@@ -221,7 +221,7 @@ def test_an_endpoint_has_few_at_once_and_repeats_half_of_them(
     store = lab.process.webhook_deliveries
     asked = [lab.process.webhooks.test(owner, endpoint, lab.process.cause()) for _ in range(9)]
     lab.plan()
-    in_hand = [store.take(endpoint, clock(), PLACES) for _ in range(5)]
+    in_hand = [store.claim(endpoint, clock(), PLACES) for _ in range(5)]
     taken = [each for each in in_hand if each is not None]
     assert len(taken) == PLACES
     assert [each.has_more for each in taken] == [True] * PLACES
@@ -229,7 +229,7 @@ def test_an_endpoint_has_few_at_once_and_repeats_half_of_them(
     for each in taken:
         failed = replace(each.delivery, attempts=1, next_attempt_at=clock())
         assert store.settle(each, failed, each.health, clock())
-    again = [store.take(endpoint, clock(), PLACES) for _ in range(PLACES)]
+    again = [store.claim(endpoint, clock(), PLACES) for _ in range(PLACES)]
     assert sorted(each.delivery.attempts for each in again if each is not None) == [0, 0, 1, 1]
 
 
@@ -270,10 +270,10 @@ def test_a_worker_that_was_taken_over_writes_nothing(
 ) -> None:
     happen(lab, owner, "a")
     store = lab.process.webhook_deliveries
-    stale = store.take(endpoint, clock(), PLACES)
+    stale = store.claim(endpoint, clock(), PLACES)
     assert stale is not None
     clock.forward(seconds=LEASE.total_seconds())
-    taken = store.take(endpoint, clock(), PLACES)
+    taken = store.claim(endpoint, clock(), PLACES)
     assert taken is not None
     late = replace(stale.delivery, attempts=1, status="failed", next_attempt_at=None)
     assert not store.settle(stale, late, stale.health, clock())
@@ -289,9 +289,9 @@ def test_who_looked_at_the_clock_before_another_took_a_delivery_leaves_it_to_tha
     happen(lab, owner, "a")
     clock.forward(minutes=1)
     store = lab.process.webhook_deliveries
-    assert store.take(endpoint, clock(), PLACES) is not None
-    assert store.take(endpoint, clock() - timedelta(milliseconds=5), PLACES) is None
-    assert store.take(endpoint, clock() - timedelta(seconds=5), PLACES) is None
+    assert store.claim(endpoint, clock(), PLACES) is not None
+    assert store.claim(endpoint, clock() - timedelta(milliseconds=5), PLACES) is None
+    assert store.claim(endpoint, clock() - timedelta(seconds=5), PLACES) is None
 
 
 @pytest.mark.any_database
@@ -330,7 +330,7 @@ def test_an_endpoint_that_keeps_failing_rests_as_a_whole_for_a_minute_at_most(
     assert len(lab.sender.attempts) >= FAILURES_FREE
     assert max(pauses) == PAUSE_MAX
     clock.forward(milliseconds=-5)  # A machine whose clock is behind leaves it alone as well.
-    assert lab.process.webhook_deliveries.take(endpoint, clock(), PLACES) is None
+    assert lab.process.webhook_deliveries.claim(endpoint, clock(), PLACES) is None
     assert lab.process.webhook_deliveries.due(clock()) == []
     clock.forward(milliseconds=5)
     lab.sender.always = OK
@@ -401,7 +401,7 @@ def test_a_long_backlog_is_neither_sorted_for_a_choice_nor_read_for_a_count(
         if facts[2].startswith("SELECT") and "webhook_deliveries" in facts[2]:
             asked.append((facts[2], facts[3]))
 
-    store.take(endpoint, clock(), PLACES)
+    store.claim(endpoint, clock(), PLACES)
     store.page(owner, endpoint, 0, 1)
     store.backlog()
     event.remove(engine, "before_cursor_execute", keep)
@@ -440,7 +440,7 @@ def test_leases_and_pauses_from_before_a_clock_was_set_back_hold_up_nothing(
 ) -> None:
     happen(lab, owner, "a")
     clock.forward(hours=1)
-    assert lab.process.webhook_deliveries.take(endpoint, clock(), PLACES) is not None
+    assert lab.process.webhook_deliveries.claim(endpoint, clock(), PLACES) is not None
     clock.forward(hours=-1)
     lab.deliver()
     assert one(lab, owner, endpoint).status == "delivered"
@@ -472,9 +472,7 @@ def test_what_a_clock_that_was_set_back_has_planned_waits_no_longer_than_its_pau
     assert len(lab.sender.attempts) == failures + 1
 
 
-def test_failures_by_a_clock_that_was_set_back_begin_when_that_is_noticed(
-    clock: SetClock,
-) -> None:
+def test_failures_by_a_clock_that_was_set_back_begin_when_that_is_noticed(clock: SetClock) -> None:
     ahead = Health(0, None).after(clock() + timedelta(hours=3), is_success=False)
     assert ahead.after(clock(), is_success=False) == Health(2, clock())
 

@@ -32,11 +32,11 @@ def test_an_endpoint_has_four_places_while_there_is_room_then_one(work: WebhookW
 def test_an_endpoint_that_was_slow_has_one_and_all_of_them_half(work: WebhookWork) -> None:
     slow = [uuid4() for _ in range(100)]
     for each in slow:
-        work.note(each, is_slow=True)
+        work.remember(each, is_slow=True)
     taken = [entered(work, uuid4(), each) for each in slow]
     assert [len(each) for each in taken] == [1] * 48 + [0] * 52
     assert len(entered(work, uuid4(), uuid4())) == 1
-    work.note(slow[0], is_slow=False)
+    work.remember(slow[0], is_slow=False)
     taken[0][0].close()
     assert len(entered(work, uuid4(), slow[60])) == 1
 
@@ -44,7 +44,7 @@ def test_an_endpoint_that_was_slow_has_one_and_all_of_them_half(work: WebhookWor
 def test_an_endpoint_that_has_become_slow_gets_no_other_place(work: WebhookWork) -> None:
     owner, endpoint = uuid4(), uuid4()
     places = entered(work, owner, endpoint, tries=2)
-    work.note(endpoint, is_slow=True)
+    work.remember(endpoint, is_slow=True)
     places[0].close()
     assert work.place(owner, endpoint) is None
     places[1].close()
@@ -65,4 +65,4 @@ def test_places_come_back(work: WebhookWork) -> None:
         assert len(places) == PLACES
         for each in places:
             each.close()
-        work.note(endpoint, is_slow=False)
+        work.remember(endpoint, is_slow=False)

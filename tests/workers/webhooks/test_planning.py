@@ -102,7 +102,7 @@ def test_planning_again_from_anywhere_changes_nothing_that_is_known(
     known = lab.deliveries(owner, endpoint)
     assert {each.status for each in known} == {"delivered"}
     with process.views.writing() as connection:
-        process.positions.begin(connection, WebhookPlanner.name, 1, None)
+        process.positions.start(connection, WebhookPlanner.name, 1, None)
     plan(process, planner_of(process))
     assert lab.deliveries(owner, endpoint) == known
 

@@ -39,7 +39,7 @@ from domain.links.network import (
     Usage,
 )
 from domain.provider_errors import (
-    OutcomeNotTold,
+    OutcomeNotStated,
     OutcomeUnknown,
     ProviderError,
     Rejected,
@@ -171,7 +171,7 @@ class Airalo(OrderNetwork):
         body = {"quantity": 1, "package_id": package, "type": "sim", "description": reference}
         order = self._change("/orders", timeout_s, body).read(package)
         if order is None or order.reference != reference:
-            raise OutcomeNotTold(OTHER_ORDER)
+            raise OutcomeNotStated(OTHER_ORDER)
         return order
 
     def orders(
@@ -215,7 +215,7 @@ class Airalo(OrderNetwork):
             self._sim(endpoint_id, until())  # Raises NoSuchEndpoint if the eSIM is not ours.
             raise
         if not placed.tops_up(package, endpoint_id, reference):
-            raise OutcomeNotTold(OTHER_ORDER)
+            raise OutcomeNotStated(OTHER_ORDER)
         return Addon(None, placed.cost)
 
     def topups(
@@ -236,7 +236,7 @@ class Airalo(OrderNetwork):
         sim = self._sim(endpoint_id, until())
         path = f"{_path(endpoint_id)}/packages"
         reply = _known(self._session.read(path, until(), api=self._packages))
-        held = decode(reply, list[wire.Held], "data")
+        held = decode(reply, list[wire.InstalledPackage], "data")
         begun = [at for each in held if (at := moment(each.activated_at)) is not None]
         return Usage(
             status="inactive" if sim.recycled else "active",

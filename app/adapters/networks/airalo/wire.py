@@ -187,7 +187,7 @@ class Content(Struct):
     amount: Quantity
 
 
-class Held(Struct):
+class InstalledPackage(Struct):
     """A package on an eSIM; `remaining` may be None, which tells nothing."""
 
     id: int

@@ -50,7 +50,7 @@ from domain.links.network import (
 )
 from domain.provider_errors import (
     NotAnswered,
-    OutcomeNotTold,
+    OutcomeNotStated,
     OutcomeUnknown,
     ProviderError,
     Rejected,
@@ -195,7 +195,7 @@ class BicsNetwork(StockNetwork):
             return self._existing_endpoint(iccid, reference, deadline)
         if str(made.end_point_id) in NONE:
             message = "bics tells of a creation without its endpoint"
-            raise OutcomeNotTold(message)
+            raise OutcomeNotStated(message)
         return self._active(str(made.end_point_id), iccid, reference, deadline)
 
     def _existing_endpoint(self, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
@@ -227,7 +227,7 @@ class BicsNetwork(StockNetwork):
             return None
 
         def unread(error: ProviderError) -> Unavailable:
-            is_up = isinstance(error, NoSuchEndpoint | OutcomeNotTold)
+            is_up = isinstance(error, NoSuchEndpoint | OutcomeNotStated)
             return (NotAnswered if is_up else Unavailable)(str(error))
 
         with becoming((NoSuchEndpoint, OutcomeUnknown), unread):  # It may have gone meanwhile.

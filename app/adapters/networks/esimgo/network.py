@@ -42,7 +42,7 @@ from domain.links.network import (
     Usage,
 )
 from domain.provider_errors import (
-    OutcomeNotTold,
+    OutcomeNotStated,
     Rejected,
     Unavailable,
     becoming,
@@ -132,7 +132,7 @@ class EsimGo:
         """Buy one bundle on a new eSIM."""
         order = self._place(plan, timeout_s).read(plan.provider_plan_id)
         if order is None:  # The order may be in progress; the list of orders will show it.
-            raise OutcomeNotTold(NOT_COMPLETED)
+            raise OutcomeNotStated(NOT_COMPLETED)
         return order
 
     def orders(
@@ -199,7 +199,7 @@ class EsimGo:
             self._esim(endpoint_id, until())  # Raises NoSuchEndpoint if the eSIM is not ours now.
             raise
         if order is None or order.iccid != endpoint_id:
-            raise OutcomeNotTold(NOT_COMPLETED)
+            raise OutcomeNotStated(NOT_COMPLETED)
         return Addon(None, order.cost)
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:

@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from app.adapters.networks.simulated.calls import Call, Calls
 from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.inventory import PAGE_ESIMS, Inventory
-from app.adapters.networks.simulated.subscription import Subscription, addon_of, begin
+from app.adapters.networks.simulated.subscription import Subscription, addon_of, create
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Clock
 from domain.links.network import (
@@ -209,7 +209,7 @@ class SimulatedNetwork(StockNetwork):
             made = kept
             if made is None:
                 since = self._comes_at(fault, now)
-                made = begin(self._identifiers, iccid, reference, plan, since, ahead)
+                made = create(self._identifiers, iccid, reference, plan, since, ahead)
                 made = _reachable_or_not(made, fault)
                 self._inventory.mark(call.connection, iccid, is_free=False)
                 self._inventory.insert(call.connection, made)

@@ -362,7 +362,7 @@ class Subscription(Struct, frozen=True):
         return replace(self, addons=addons, meter_at=until)
 
 
-def begin(  # noqa: PLR0913  # Who, what and when.
+def create(  # noqa: PLR0913  # Who, what and when.
     identifiers: Identifiers,
     iccid: str,
     reference: str,

@@ -34,13 +34,13 @@ def test_a_code_is_given_as_far_as_all_networks_of_a_name_share_it() -> None:
         (["40410", "40551"], (None, None)),
     ):
         networks = Networks([Network("KE", code[:3], code[3:], ("Safaricom",)) for code in codes])
-        assert networks.find("KE", "Safaricom") == found
+        assert networks.code_of("KE", "Safaricom") == found
 
 
 def test_an_mnc_that_is_not_certain_is_not_given(tmp_path: Path) -> None:
     uncertain = ("NG,621,,Glo,,s,2026-11-21", "NG,621,,MTN,,s,2026-11-21")
     networks = load_networks(write(tmp_path, HEADER, "NG,621,50,Glo,,s,2026-11-21", *uncertain))
-    assert networks.find("NG", "Glo") == networks.find("NG", "MTN") == ("621", None)
+    assert networks.code_of("NG", "Glo") == networks.code_of("NG", "MTN") == ("621", None)
 
 
 @pytest.mark.parametrize(
@@ -74,14 +74,14 @@ def test_an_mnc_that_is_not_certain_is_not_given(tmp_path: Path) -> None:
 def test_the_shipped_table_gives_what_two_public_lists_agree_on(
     country_code: str, carrier: str, code: tuple[str | None, str | None]
 ) -> None:
-    assert load_networks(None).find(country_code, carrier) == code
+    assert load_networks(None).code_of(country_code, carrier) == code
 
 
 def test_names_match_whole_and_in_any_case() -> None:
     networks = Networks([Network("IS", "274", "01", ("Síminn", "Iceland  Telecom"))])
     for name in ("SÍMINN", "Si\u0301minn", "iceland telecom"):
-        assert networks.find("IS", name).mnc == "01"
-    assert networks.find("IS", "Iceland").mnc is None
+        assert networks.code_of("IS", name).mnc == "01"
+    assert networks.code_of("IS", "Iceland").mnc is None
 
 
 def test_the_shipped_aliases_are_names_that_numbers_of_the_country_carry() -> None:
@@ -105,7 +105,7 @@ def test_the_shipped_rows_are_sorted_and_dated() -> None:
 def test_a_byte_order_mark_and_empty_lines_do_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "networks.csv"
     path.write_bytes(f"\ufeff{HEADER}\r\n{GOOD}\r\n\r\n".encode())
-    assert load_networks(path).find("KE", "Safaricom") == ("639", "02")
+    assert load_networks(path).code_of("KE", "Safaricom") == ("639", "02")
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_what_is_known_of_a_carrier_depends_on_its_networks_and_on_the_type_of_t
     assert carrier_of("+254712123456", elsewhere).mcc is None
     assert carrier_of("+33612345678") == Carrier(name="SFR", type="mobile", mcc="208")
     assert carrier_of("+442079460958") == Carrier(type="landline")
-    assert SHIPPED.find("DK", "tdc").mcc == "238"
+    assert SHIPPED.code_of("DK", "tdc").mcc == "238"
     assert carrier_of("+4520188446") == Carrier(name="tdc", type="fixed_line_or_mobile")
     assert carrier_of("+14155552671") == Carrier(type="fixed_line_or_mobile")
 

@@ -10,7 +10,7 @@ import pytest
 from app.adapters.lookups.telnyx import TelnyxLookup, found_of
 from app.adapters.remote.exchange import Reply
 from domain.cost import ProviderBalance
-from domain.lookups.ports import Carrier, Found, LineType, NumberFacts, Portability, Told
+from domain.lookups.ports import Carrier, Details, Found, LineType, NumberFacts, Portability
 from domain.provider_errors import NotAnswered, Unavailable
 from tests.contracts.scripted_lookup import ORGANIZATION
 from tests.support.providers.telnyx import ScriptedTelnyx, carrier, problem, record
@@ -78,7 +78,7 @@ def test_the_documented_answer_is_read() -> None:
         state="Illinois",
         line_type="voip",
     )
-    assert found.told == Told(portability=ported)
+    assert found.told == Details(portability=ported)
 
 
 def test_an_answer_of_mostly_empty_texts_is_read() -> None:
@@ -86,7 +86,9 @@ def test_an_answer_of_mostly_empty_texts_is_read() -> None:
     names = {"name": "T-MOBILE USA, INC.", "normalized_carrier": "T-Mobile USA"}
     found = read(record(NUMBER, carrier=carrier("mobile", **names), portability=porting))
     assert found.facts.carrier == Carrier("T-MOBILE USA, INC.", "mobile")
-    assert found.told == Told(portability=Portability(operating_company="6034", line_type="mobile"))
+    assert found.told == Details(
+        portability=Portability(operating_company="6034", line_type="mobile")
+    )
 
 
 def test_where_nothing_is_known_of_the_porting_nothing_is_kept() -> None:
@@ -160,7 +162,7 @@ def test_one_call_asks_for_the_carrier_and_keeps_its_reference(
         {"type": "carrier"},
     )
     assert found.facts.carrier == Carrier("MOVISTAR", "mobile", "214", "07")
-    assert (found.provider, found.told) == ("telnyx", Told(str(UUID(int=1))))
+    assert (found.provider, found.told) == ("telnyx", Details(str(UUID(int=1))))
 
 
 @pytest.mark.parametrize(("status", "code"), [(422, "10002"), (422, "10016"), (404, "10002")])
@@ -169,7 +171,7 @@ def test_a_number_that_is_refused_is_not_valid(
 ) -> None:
     server.answer_with(*problem(status, code, "No such number")[:2])
     found = lookup.look_up(ORGANIZATION, MOBILE)
-    assert (found.facts, found.told) == (NumberFacts(MOBILE, valid=False), Told(errors=(code,)))
+    assert (found.facts, found.told) == (NumberFacts(MOBILE, valid=False), Details(errors=(code,)))
 
 
 NO_REASON: list[Any] = [{"errors": []}, {}, {"message": "no route"}]

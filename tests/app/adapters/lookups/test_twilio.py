@@ -9,7 +9,7 @@ import pytest
 from app.adapters.lookups.twilio import TwilioLookup, found_of
 from app.adapters.remote.exchange import Malformed, Reply
 from domain.cost import ProviderBalance
-from domain.lookups.ports import Carrier, Found, LineType, NumberFacts, Told
+from domain.lookups.ports import Carrier, Details, Found, LineType, NumberFacts
 from domain.provider_errors import NotAnswered, NotNow, Unavailable
 from tests.contracts.scripted_lookup import ORGANIZATION
 from tests.log_lines import records_of
@@ -67,7 +67,7 @@ def test_an_invalid_number_is_an_answer_with_its_reason() -> None:
     for error in ERRORS.split():
         found = read(resource(number, valid=False, validation_errors=[error]), number)
         assert found.facts == NumberFacts(number, valid=False)
-        assert found.told == Told(errors=(error,))
+        assert found.told == Details(errors=(error,))
 
 
 WORDS = (
@@ -147,7 +147,7 @@ def test_one_call_asks_for_the_line_type_and_keeps_its_reference(
         {"Fields": "line_type_intelligence"},
     )
     assert found.facts.carrier == Carrier("Movistar", "mobile", "214", "07")
-    assert (found.provider, found.told) == ("twilio", Told("RQ" + "1".zfill(32)))
+    assert (found.provider, found.told) == ("twilio", Details("RQ" + "1".zfill(32)))
 
 
 def test_a_number_that_is_not_found_is_not_valid_but_a_wrong_url_is_no_answer(
@@ -155,7 +155,8 @@ def test_a_number_that_is_not_found_is_not_valid_but_a_wrong_url_is_no_answer(
 ) -> None:
     server.answer_with(404, {"code": 20404, "message": "not found", "status": 404})
     found = lookup.look_up(ORGANIZATION, MOBILE)
-    assert (found.facts, found.told) == (NumberFacts(MOBILE, valid=False), Told(errors=("20404",)))
+    assert found.facts == NumberFacts(MOBILE, valid=False)
+    assert found.told == Details(errors=("20404",))
     for told in ({"message": "no such host"}, {"code": 20405}, b"<html>", []):
         server.answer_with(404, told)
         with pytest.raises(Unavailable):

@@ -50,14 +50,14 @@ def unheard(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_of_two_holds_and_the_other_follows(new_lock: NewLock) -> None:
     first, second = new_lock("projector"), new_lock("projector")
     first.release()  # What is not held.
-    assert first.hold()
-    assert not second.hold()
-    assert first.hold()
-    assert new_lock("dispatcher").hold(), "another name is another lock"
+    assert first.acquire()
+    assert not second.acquire()
+    assert first.acquire()
+    assert new_lock("dispatcher").acquire(), "another name is another lock"
     for _ in range(2):
         first.release()
-    wait_until(second.hold)  # The server has to read that the connection was closed.
-    assert not first.hold()
+    wait_until(second.acquire)  # The server has to read that the connection was closed.
+    assert not first.acquire()
 
 
 @pytest.mark.usefixtures("unheard")
@@ -65,13 +65,13 @@ def test_a_lock_ends_with_its_connection_and_that_is_noticed(
     new_lock: NewLock, database_url: str
 ) -> None:
     first, second = new_lock("clock"), new_lock("clock")
-    assert first.hold()
+    assert first.acquire()
     with psycopg.connect(database_url, autocommit=True) as other:
         assert other.execute(END).fetchall() == [(True,)]
-    wait_until(second.hold)
+    wait_until(second.acquire)
     with pytest.raises(ServiceUnavailable):
-        first.hold()
-    assert not first.hold()
+        first.acquire()
+    assert not first.acquire()
 
 
 @pytest.mark.usefixtures("unheard")
@@ -79,15 +79,15 @@ def test_while_the_server_is_away_nobody_holds_and_afterwards_one_does(
     shaky_lock: NewLock, postgres_up: PostgresServer
 ) -> None:
     first, second = shaky_lock("projector"), shaky_lock("projector")
-    assert first.hold()
-    assert not second.hold()
+    assert first.acquire()
+    assert not second.acquire()
     postgres_up.kill()
     for each in (first, second, first):
         with pytest.raises(ServiceUnavailable):
-            each.hold()
+            each.acquire()
     postgres_up.start()
-    assert second.hold()
-    assert not first.hold()
+    assert second.acquire()
+    assert not first.acquire()
 
 
 def test_the_number_of_a_lock_is_the_same_in_every_release() -> None:

@@ -33,8 +33,8 @@ def test_a_session_of_its_own_does_for_everything(
     register(process, 3)
     process.projector.catch_up()
     lock, rival = (each.persistence.lock("projector") for each in (process, other))
-    assert lock.hold()
-    assert not rival.hold()
+    assert lock.acquire()
+    assert not rival.acquire()
     process.waker.start()
     wait_until(lambda: process.waker.count > 0)
     seen = process.waker.count

@@ -14,7 +14,7 @@ import pytest
 
 from app.adapters.remote.api import RemoteApi, RemoteRules
 from app.adapters.remote.exchange import Busy, Malformed, Reply, Unreachable, decode
-from app.adapters.remote.limits import HOLD_S_MAX, Hold
+from app.adapters.remote.limits import HOLD_S_MAX, Pause
 from app.watch.logging import working
 from domain.cause import utc_now
 from domain.provider_errors import OutcomeUnknown, Unavailable
@@ -237,8 +237,8 @@ def test_nobody_is_asked_while_it_says_wait(
 
 
 def test_a_failure_may_ask_for_a_pause_too_and_none_lasts_long() -> None:
-    hold = Hold(utc_now)
-    hold.note(503, {"retry-after": "9999"})
+    hold = Pause(utc_now)
+    hold.extend(503, {"retry-after": "9999"})
     assert HOLD_S_MAX - SOON_S < hold.left_s() <= HOLD_S_MAX
 
 

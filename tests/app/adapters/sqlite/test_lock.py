@@ -31,13 +31,13 @@ def test_one_of_two_holds_and_the_other_follows_at_once(path: Path) -> None:
     first, second = FileLock(path), FileLock(path)
     first.release()  # What is not held.
     for _ in range(2):
-        assert first.hold()
+        assert first.acquire()
     assert path.stat().st_mode & 0o777 == 0o600, "nobody else can read it"
-    assert not second.hold()
+    assert not second.acquire()
     for _ in range(2):
         first.release()
-    assert second.hold()
-    assert not first.hold()
+    assert second.acquire()
+    assert not first.acquire()
     second.release()
 
 
@@ -53,12 +53,12 @@ def test_a_lock_ends_with_the_process_that_holds_it(path: Path) -> None:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "True\n"
         lock = FileLock(path)
-        assert not lock.hold()
+        assert not lock.acquire()
         holder.kill()
-        wait_until(lock.hold)
+        wait_until(lock.acquire)
     lock.release()
 
 
 def test_a_place_that_cannot_be_used_is_an_error_and_no_refusal(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        FileLock(tmp_path / "nowhere" / "file.lock").hold()
+        FileLock(tmp_path / "nowhere" / "file.lock").acquire()

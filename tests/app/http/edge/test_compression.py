@@ -12,7 +12,7 @@ from werkzeug.wrappers import Request
 
 from app.http.application import create_app
 from app.http.edge import compression
-from app.http.edge.compression import BYTES_MIN, Kept
+from app.http.edge.compression import BYTES_MIN, Cached
 from tests.app.http.service import Service, Tenant, body_of
 
 pytestmark = pytest.mark.any_database
@@ -69,7 +69,7 @@ def test_an_error_is_compressed_too(acme: Tenant) -> None:
 
 
 def test_what_is_kept_is_compressed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = Kept(b"x" * BYTES_MIN)
+    kept = Cached(b"x" * BYTES_MIN)
     packed = kept.packed
     monkeypatch.setattr(compression, "zlib", None)  # Whoever compresses it again fails.
     reply = Response(kept)

@@ -117,7 +117,7 @@ def test_a_signed_notification_has_its_link_read_and_is_not_believed(
     assert known.first_used_at is not None
     assert known.installed_at is not None
     assert known.version == version
-    reading = parts.readings.find([known.id])[known.id]
+    reading = parts.readings.load([known.id])[known.id]
     assert reading.usage is not None
     assert reading.usage.first_used_at is not None
 

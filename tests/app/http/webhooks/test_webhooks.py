@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from app.bootstrap.container import Container
-from app.bootstrap.known_keys import note_keys
+from app.bootstrap.known_keys import record_keys
 from app.security import keys
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, fields_of
@@ -86,7 +86,7 @@ def test_a_process_with_another_key_signs_nothing_and_shows_no_secret(
 ) -> None:
     service = make_service()
     tenant, parts = service.tenant(), service.container
-    note_keys(parts)
+    record_keys(parts)
     webhook_id, key = due(tenant), parts.settings.signing_keys / "webhook-key"
     value = key.read_bytes()
     key.write_bytes(b"0" * 64)

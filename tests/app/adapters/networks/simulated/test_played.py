@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.network import NETWORKS, SimulatedNetwork
-from app.adapters.networks.simulated.subscription import NoPlan, Subscription, addon_of, begin
+from app.adapters.networks.simulated.subscription import NoPlan, Subscription, addon_of, create
 from domain.links.network import Endpoint, NetworkStatus, ProviderPlan, Usage
 from tests.contracts.esim_networks import TIMEOUT_S, SimulatedSide
 
@@ -203,7 +203,7 @@ def test_nothing_that_happened_is_undone_whatever_is_played(
     played: Sequence[tuple[str, int]],
 ) -> None:
     now = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-    made = begin(Identifiers("seed"), "8988399900000000011", "link", PLAN, now, timedelta(0))
+    made = create(Identifiers("seed"), "8988399900000000011", "link", PLAN, now, timedelta(0))
     made = made.with_addon(addon_of(Identifiers("seed"), made.endpoint_id, "two", PLAN, now))
     before = made.usage(now, timedelta(0))
     for action, number in played:
