@@ -267,9 +267,9 @@ def test_a_database_that_is_gone_is_told(shop: Shop, monkeypatch: pytest.MonkeyP
         statement = "SELECT"
         raise DBAPIError(statement, None, OSError("gone"))
 
-    monkeypatch.setattr(Figures, "held", gone)
+    monkeypatch.setattr(Figures, "total_balance", gone)
     assert "The database does not answer" in shop.get("/", 503)
-    monkeypatch.setattr(Figures, "held", _miss)
+    monkeypatch.setattr(Figures, "total_balance", _miss)
     assert "python -m app migrate" in shop.get("/", 503)
-    monkeypatch.setattr(Figures, "held", lambda _: UUID("x"))
+    monkeypatch.setattr(Figures, "total_balance", lambda _: UUID("x"))
     assert "A fault of this page" in shop.get("/", 500)

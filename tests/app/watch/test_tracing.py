@@ -164,7 +164,7 @@ from app.settings import Settings
 from app.watch import tracing
 
 settings = Settings.from_env({"DATABASE_URL": "sqlite:///" + sys.argv[1]})
-tracing.begin(settings, "serve")
+tracing.start(settings, "serve")
 container = Container(settings)
 Bridge(container, many=False)
 container.broker, container.dispatcher, container.single_lookup

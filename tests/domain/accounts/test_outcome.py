@@ -20,7 +20,7 @@ def test_of_taking_and_withdrawing_one_comes_first() -> None:
                 ready.wait(PATIENCE_S)
                 return bool(getattr(outcome, how)())
 
-            claims = [pool.submit(claim, how) for how in ("take", "withdraw")]
+            claims = [pool.submit(claim, how) for how in ("claim", "withdraw")]
             assert sum(each.result(PATIENCE_S) for each in claims) == 1
 
 

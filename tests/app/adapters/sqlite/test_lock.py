@@ -17,7 +17,7 @@ from pathlib import Path
 from app.adapters.sqlite.file import FileLock
 
 lock = FileLock(Path(sys.argv[1]))
-print(lock.hold(), flush=True)
+print(lock.acquire(), flush=True)
 sys.stdin.read()
 """
 
