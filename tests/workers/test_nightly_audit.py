@@ -47,8 +47,7 @@ def test_it_goes_on_with_the_next_slice(process: Process, monkeypatch: pytest.Mo
     begun, make = list[None](), process.nightly_audit.witnesses
     process.nightly_audit.witnesses = lambda: begun.append(None) or make()
     monkeypatch.setattr(nightly_audit, "SLICE_S", -1.0)
-    assert process.nightly_audit.run() is AGAIN
-    assert audited(process) is None
+    assert (process.nightly_audit.run(), audited(process)) == (AGAIN, None)
     monkeypatch.setattr(nightly_audit, "SLICE_S", 60.0)
     assert process.nightly_audit.run() is None
     assert (audited(process), len(begun)) == (0, 1)
