@@ -162,9 +162,9 @@ class MovingDatabase(Database):
         self._passing = passing
 
     @contextmanager
-    def writing(self) -> Iterator[Any]:
+    def writing(self, **options: Any) -> Iterator[Any]:
         self._positions.moved = False
-        with super().writing() as connection:
+        with super().writing(**options) as connection:
             yield connection
             if self._positions.moved:
                 self._passing.failpoints.reach(self._failpoint("before"))

@@ -29,11 +29,11 @@ from tests.faults.failpoints import (
     Passing,
 )
 from tests.faults.parent import end_with_parent
-from tests.faulty_network import CHANGES, READS
+from tests.faulty_network import CHANGES
 from workers.fees import MonthlyFees
 
 FEES_S = 2.0  # Instead of a minute: debtors come all the while.
-NETWORK_CALLS = (*CHANGES, *READS, "suspend", "resume")
+NETWORK_CALLS = (*CHANGES, "available_esims", "find_endpoint", "lpa", "suspend", "resume")
 
 directory = Path(os.environ["FAULTS_DIRECTORY"])
 role = sys.argv[1]

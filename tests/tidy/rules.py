@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from tests.tidy.source import Source
+from tests.tidy.source import ROOT, Source
 
 FUNCTION_LINES_MAX = 40
 LINE_CHARACTERS_MAX = 100
@@ -79,6 +79,15 @@ def environment_reads(source: Source) -> Iterator[str]:
 def foreign_imports(source: Source, allowed: Iterable[str]) -> Iterator[str]:
     for line, name in _imports(source):
         if name.partition(".")[0] not in allowed:
+            yield f"{source.path}:{line}: imports {name}"
+
+
+def imports_of_nothing(source: Source) -> Iterator[str]:
+    """Find names that a module of tests, which no other tool reads, does not have (any more)."""
+    for line, name in _imports(source):
+        path, _, part = name.replace(".", "/").rpartition("/")
+        file = ROOT / f"{path}.py"
+        if path.startswith("tests/") and file.exists() and part not in file.read_text():
             yield f"{source.path}:{line}: imports {name}"
 
 

@@ -80,6 +80,11 @@ def test_a_foreign_import_is_found(text: str) -> None:
     assert list(rules.foreign_imports(home, rules.DOMAIN_MAY_IMPORT)) == []
 
 
+def test_an_import_of_nothing_is_found() -> None:
+    text = "from tests.tidy.source import Sauce, Source\n"
+    assert len([*rules.imports_of_nothing(written(text))]) == 1
+
+
 @pytest.mark.parametrize("text", ["def f(a) -> int: ...", "def f(a: int): ...", "def f(*a): ..."])
 def test_a_public_function_without_types_is_found(text: str) -> None:
     assert list(rules.unannotated(written(f"{text}\n")))

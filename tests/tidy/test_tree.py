@@ -26,6 +26,7 @@ RULES: list[tuple[Callable[[Source], Iterator[str]], tuple[str, ...]]] = [
     (rules.unfinished, PACKAGES),
     (rules.unannotated, PACKAGES),
     (rules.sleeps, ("tests",)),
+    (rules.imports_of_nothing, ("tests",)),
     (reads_outside_the_settings, PACKAGES),
     (partial(rules.foreign_imports, allowed=rules.DOMAIN_MAY_IMPORT), ("domain",)),
 ]

@@ -93,7 +93,6 @@ class AiraloServer(ScriptedServer):
 
     prefix = "/v2"
     slow = "slow-7days-1gb"
-    slow_s = 1.0
     rechargeable = True
     foreign = ""  # A package of another operator, which no eSIM takes as a top-up.
     operator: Mapping[str, Any] = {}  # What the catalogue says of the operator besides.
@@ -135,13 +134,6 @@ class AiraloServer(ScriptedServer):
                     held.activated_at = held.activated_at or self.clock()
                     held.remaining = max(0, held.remaining - mb)
                     return
-
-    def take(self, request: Request) -> Any:
-        """Keep a request; one for the slow package waits before its effect."""
-        taken = super().take(request)
-        if request.route == "order" and self.slow.encode() in request.body:
-            self.wait(self.slow_s)
-        return taken
 
     def _serve(self, name: str, method: str, path: str, handler: Handler) -> None:
         def checked(request: Request) -> Answer:

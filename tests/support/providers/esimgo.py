@@ -111,7 +111,6 @@ class EsimGoServer(ScriptedServer):
 
     prefix = "/v2.5"
     slow = "esim_slow"
-    slow_s = 1.0
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -178,13 +177,6 @@ class EsimGoServer(ScriptedServer):
         return {iccid for iccid, esim in self.esims.items() if not esim.gone}
 
     # Operations.
-
-    def take(self, request: Request) -> Any:
-        """Keep a request; one for the slow bundle waits before its effect."""
-        taken = super().take(request)
-        if request.route == "order" and self.slow.encode() in request.body:
-            self.wait(self.slow_s)
-        return taken
 
     def _serve(self, name: str, method: str, path: str, handler: Handler) -> None:
         def checked(request: Request) -> Answer:

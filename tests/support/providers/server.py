@@ -109,6 +109,8 @@ class ScriptedServer:
     """Listens on a free port of 127.0.0.1 until it is closed; `url` is its base URL."""
 
     prefix = ""  # Of all paths, such as /v2.
+    slow = ""  # What an order names whose effect comes slow_s late; empty: none.
+    slow_s = 1.0
 
     def __init__(self, certificate: Path | None = None) -> None:
         """Listen; with a file of key and certificate, by TLS."""
@@ -215,6 +217,8 @@ class ScriptedServer:
                 fault.times -= 1
                 if not fault.times:
                     self._faults.remove(fault)
+        if self.slow and request.route == "order" and self.slow.encode() in request.body:
+            self.wait(self.slow_s)
         return handler, fault
 
     def end(self) -> None:
