@@ -1,6 +1,7 @@
 """What your organization has, pays and may do."""
 
-from typing import Annotated, ClassVar, Final
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 from uuid import UUID
 
 from marshmallow import Schema
@@ -8,24 +9,35 @@ from msgspec import Struct
 
 from app.bootstrap.container import Container
 from app.http.accounts.input import Money
-from app.http.edge.input import described
+from app.http.edge.input import CLIENT_ID, described
 from app.http.edge.operation import Group
-from app.http.edge.replies import example
+from app.http.edge.replies import example, time_or_null
 from app.http.edge.request import Given
 from app.security.authorization import Caller
 from domain.accounts import wallet as wallets
-from domain.accounts.organization import THRESHOLDS_MAX, ApiClient, Organization, api_client_id
+from domain.accounts.organization import (
+    THRESHOLDS_MAX,
+    ApiClient,
+    Organization,
+    api_client_id,
+    not_over,
+)
 from domain.errors import RateLimited
 from domain.money import format_amount
 from projections.engine.shape import (
     MORE_MAY_COME,
     Amount,
     Currency,
+    Moment,
     Shape,
     amount_of,
+    format_time,
     means,
     one_of,
 )
+from projections.models.api_clients import ApiClientRow
+
+C = TypeVar("C", bound="Client")
 
 
 class Whose(Shape):
@@ -42,11 +54,17 @@ class Whose(Shape):
     ]
 
 
-class Client(Struct):
+class Client(Shape):
     """An API client."""
 
-    id: Annotated[str, means("The `client_id`.", example="cl_2f7f0e5c8d13")]
+    id: Annotated[str, means("The `client_id`.", example=CLIENT_ID)]
     scopes: Annotated[list[str], means("What its tokens may allow.", example=["lookup", "wallet"])]
+    created_at: Annotated[Moment, means("When it was made (UTC).")]
+    rotated_at: Annotated[Moment | None, means("When its secret was renewed last (UTC).")]
+    old_secret_ends: Annotated[
+        Moment | None,
+        means("Until when the secret before the newest is good (UTC); null: there is only one."),
+    ]
 
 
 class Prices(Struct):
@@ -153,6 +171,12 @@ def change_account(caller: Caller, given: Given[None]) -> Account:
     return _account_of(parts, caller)
 
 
+def show_client(kind: type[C], its: ApiClient | ApiClientRow, now: datetime, **more: Any) -> C:
+    """Return a client as partners see it; `more` is what a reply of another kind has besides."""
+    ends = time_or_null(not_over(its.old_until, now))
+    return kind.of(its, id=its.client_id, old_secret_ends=ends, **more)
+
+
 def _account_of(parts: Container, caller: Caller) -> Account:
     """Read the account from the log, because a read model may lack the latest change."""
     organization = parts.log.get(Organization, caller.organization_id)
@@ -165,7 +189,9 @@ def _account_of(parts: Container, caller: Caller) -> Account:
         spending = Spending.of(now, available=available, currency=wallet.currency)
     return Account(
         organization=Whose.of(organization),
-        client=Client(client.client_id, client.scopes),
+        client=show_client(
+            Client, client, parts.clock(), created_at=format_time(client.created_on)
+        ),
         prices=Prices(
             format_amount(parts.prices.of_lookup(organization.price_micros)),
             format_amount(organization.monthly_link_fee_micros),
