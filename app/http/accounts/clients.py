@@ -128,10 +128,13 @@ def rotate_client_secret(caller: Caller, given: Given[ApiClient]) -> Answer:
     client, replayed = parts.accounts.rotate_own_secret(
         given.found, parts.secret_hasher.hash(secret), old_ends_s, given.key, cause
     )
-    more = {"created_at": format_time(client.created_on)} | (
-        {} if replayed else {"client_secret": secret}
+    shown = show_client(
+        ClientWithSecret,
+        client,
+        cause.at,
+        created_at=format_time(client.created_on),
+        client_secret=UNSET if replayed else secret,
     )
-    shown = show_client(ClientWithSecret, client, cause.at, **more)
     return Answer(shown, headers=replay_headers(replayed))
 
 
