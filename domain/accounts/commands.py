@@ -178,17 +178,14 @@ class Accounts:
     ) -> ApiClient:
         """Register a client of an organization, or an approved machine-to-machine client.
 
-        One with the scope `clients` is listed in its organization, in the same commit. Raises
-        WaitsForApproval for one that may deposit, once there is an approval limit.
+        Raises WaitsForApproval for one that may deposit, once there is an approval limit.
         """
-        unknown = set(scopes) - set(SCOPES)
-        if unknown:
+        if unknown := set(scopes) - set(SCOPES):
             message = f"unknown scope: {', '.join(sorted(unknown))}"
             raise NotPossible(message)
-        others = OF_MACHINES if organization_id is not None else {OF_KEYS}
+        others, who = (OF_MACHINES, "only a") if organization_id else ({OF_KEYS}, "no")
         if refused := others.intersection(scopes):
-            only = "only a" if organization_id is not None else "no"
-            message = f"{only} machine-to-machine client can have {', '.join(refused)}"
+            message = f"{who} machine-to-machine client can have {', '.join(refused)}"
             raise NotPossible(message)
 
         def register() -> ApiClient:
