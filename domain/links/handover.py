@@ -7,6 +7,7 @@ hash is stored. The newest one of a link counts, until its end, while the link i
 import hmac
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -94,16 +95,7 @@ def hand_over(  # noqa: PLR0913  # An event is whole: each argument is one of it
     def decide(newest: Link) -> tuple[Handover, bool]:
         owner = newest.organization_id
         if (earlier := log.find(Handover, stream_id)) is not None:
-            made = earlier.made
-            url = open_text(vault, owner, made.link_id, made.top_up_url)
-            if url is None and made.top_up_url is not None:
-                raise NotFound(KEY_ERASED)
-            refuse_other(
-                link=made.link_id != newest.id,
-                expires_in=made.until - made.timestamp != lasts,
-                top_up_url=url != top_up_url,
-                **{name: getattr(made, name) != value for name, value in facts.items()},
-            )
+            _require_same(vault, earlier.made, newest, lasts, {**facts, "top_up_url": top_up_url})
             return earlier, True
         newest.require_live()
         its: dict[str, Any] = {"organization_id": owner, "link_id": newest.id, **facts}
@@ -115,3 +107,18 @@ def hand_over(  # noqa: PLR0913  # An event is whole: each argument is one of it
         return new, False
 
     return log.change(link, decide)
+
+
+def _require_same(
+    vault: Vault, made: Handover.Made, link: Link, lasts: timedelta, facts: Mapping[str, object]
+) -> None:
+    """Refuse a request with a key that has made another address."""
+    url = open_text(vault, made.organization_id, made.link_id, made.top_up_url)
+    if url is None and made.top_up_url is not None:
+        raise NotFound(KEY_ERASED)
+    known = {**vars(made), "top_up_url": url}
+    refuse_other(
+        link=made.link_id != link.id,
+        expires_in=made.until - made.timestamp != lasts,
+        **{name: known[name] != value for name, value in facts.items()},
+    )
