@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 from uuid import UUID
 
-from domain.at_once import resting
+from domain.blocking import blocking
 from domain.errors import RateLimited, ServiceUnavailable
 
 MIXED_S = 1.0  # So long after another owner came last an owner is not alone.
@@ -114,7 +114,7 @@ class Limiter:
         turn = Lock()
         turn.acquire()
         if not self.enter(owner, turn.release):
-            with resting():
+            with blocking():
                 in_time = turn.acquire(timeout=self.wait_s)
             if not in_time and self._withdraw(owner, turn.release):
                 raise RateLimited(self.beyond_share)

@@ -70,7 +70,7 @@ from domain.accounts.monthly_billing import MonthlyBilling
 from domain.accounts.operators import Operators
 from domain.accounts.prices import Prices
 from domain.aggregates import AGGREGATES
-from domain.at_once import sleep_s
+from domain.blocking import sleep_s
 from domain.catalogue.commands import Catalogue
 from domain.catalogue.matching import PlansByKey
 from domain.catalogue.plan import SIMULATED, PlanTerms

@@ -19,7 +19,7 @@ from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.remote.api import RemoteApi, RemoteRules
 from app.settings import Settings, WrongSetting, name_of
-from domain.at_once import sleep_s
+from domain.blocking import sleep_s
 from domain.catalogue.plan import SIMULATED
 from domain.links.esim import holder_of
 from domain.links.link import Link

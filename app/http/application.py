@@ -43,7 +43,7 @@ from app.http.links import routes as links
 from app.http.lookups import routes as lookups
 from app.http.server.gateway import Gateway, Service
 from app.http.server.listening import Server
-from app.http.server.loop import AtOnce
+from app.http.server.loop import OperationLoop
 from app.http.webhooks import events
 from app.http.webhooks import routes as webhooks
 from app.settings import Settings
@@ -228,13 +228,13 @@ class Bridge(Service):
         started = {
             (method, root + path): each
             for each in lookups.blueprint.operations
-            if each.at_once and not waits
+            if each.read_on_loop and not waits
             for method, path in [each.line.split()]
             for root in roots
         }
         probes = {root + path: path for path in health.PROBES for root in roots}
         own = {"probes": probes, "token_paths": token_paths(settings)}
-        loop = AtOnce(container, app.operation_of, app.open, app.end, started, **own)
+        loop = OperationLoop(container, app.operation_of, app.open, app.end, started, **own)
         self.app, self.loop, self.container = app, loop, container
         return lambda: None
 

@@ -14,7 +14,7 @@ from sqlalchemy import Select, bindparam, case, func, or_, select
 
 from app.security.tokens import Claims
 from domain.accounts.organization import ApiClient, Organization, Status, api_client_id
-from domain.at_once import may_wait, renew_soon
+from domain.blocking import may_block, renew_soon
 from domain.cause import Clock
 from domain.errors import (
     InsufficientScope,
@@ -231,7 +231,7 @@ class Authorizer:
         remembered = self._memory.recall(asked, self._read, now)
         if remembered is not None:
             return remembered
-        may_wait(asked, partial(self._read, asked))
+        may_block(asked, partial(self._read, asked))
         return self._read(asked)
 
     def _read(self, asked: Asked) -> _State:

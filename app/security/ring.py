@@ -19,7 +19,7 @@ from app.security.key_file import (
     read_revoked,
     record_revoked,
 )
-from domain.at_once import may_wait, renew_soon
+from domain.blocking import may_block, renew_soon
 from domain.cause import Clock
 
 State = Literal["signing", "verifying", "retired", "newest", "older", "revoked"]
@@ -144,7 +144,7 @@ class Ring(Generic[E]):
                 renew_soon(self, partial(self._check, now))
             return self._keys
         check = partial(self._check, now)
-        may_wait(self, check)  # The directory may be on a mount that hangs.
+        may_block(self, check)  # The directory may be on a mount that hangs.
         return check()
 
     def _check(self, now: datetime) -> Mapping[str, E]:

@@ -19,7 +19,7 @@ from eventsourcing.persistence import IntegrityError, PersistenceError, StoredEv
 
 from domain.accounts.held_wallets import WalletCache
 from domain.accounts.wallet import Charge, Refund, Wallet, wallet_id
-from domain.at_once import resting
+from domain.blocking import blocking
 from domain.cause import Cause
 from domain.errors import BillingNotConfigured, Conflict, Refused, ServiceUnavailable
 from domain.log.aggregate import Root
@@ -30,17 +30,17 @@ class Outcome:
     """A promise between one submitter and the committer, made of two locks.
 
     A Future does the same but takes three times as long to wake its caller, and on a busy wallet
-    that is most of the work. A submitter of many commands waits for none of them: `tell` is called
-    for each answer and must not wait, then `ring` once for many, to wake the submitter.
+    that is most of the work. A submitter of many commands waits for none: `notify` is called
+    for each answer and must not wait, then `wake` once for many.
     """
 
-    __slots__ = ("_answered", "_claimed", "_error", "_is_answered", "_position", "ring", "tell")
+    __slots__ = ("_answered", "_claimed", "_error", "_is_answered", "_position", "notify", "wake")
 
     def __init__(
-        self, tell: Callable[[], object] | None = None, ring: Callable[[], object] | None = None
+        self, notify: Callable[[], object] | None = None, wake: Callable[[], object] | None = None
     ) -> None:
-        self.tell = tell
-        self.ring = ring
+        self.notify = notify
+        self.wake = wake
         self._claimed = Lock()  # Held by whoever is first to take the command or to withdraw it.
         self._answered = Lock()
         self._answered.acquire()  # Held until there is an answer.
@@ -81,12 +81,12 @@ class Outcome:
 
     def _answer(self) -> None:
         self._is_answered = True
-        # `tell` may hold this object; dropping it breaks the reference cycle.
-        tell, self.tell = self.tell, None
-        if tell is None:
+        # `notify` may refer to this object; dropping it breaks the reference cycle.
+        notify, self.notify = self.notify, None
+        if notify is None:
             self._answered.release()
         else:
-            tell()
+            notify()
 
 
 # How long to ask the database about an unknown outcome before its callers get an error.
@@ -443,7 +443,7 @@ class Committer:
 
 def _outcome(command: Command) -> int:
     outcome = command.outcome
-    with resting():
+    with blocking():
         if not outcome.wait(WAIT_S):
             if outcome.withdraw():  # Not taken yet, so it will never happen.
                 raise ServiceUnavailable
@@ -461,7 +461,7 @@ def expire(command: Command, age_s: float) -> None:
 def _succeed(commands: Collection[Command], position: int) -> None:
     for command in commands:
         command.outcome.succeed(position)
-    _ring(commands)
+    _wake_submitters(commands)
 
 
 def give_way() -> None:
@@ -477,11 +477,11 @@ def fail(commands: Collection[Command], error: Exception) -> None:
     """Answer commands with an error, and wake those who wait for them."""
     for command in commands:
         command.outcome.fail(error)
-    _ring(commands)
+    _wake_submitters(commands)
 
 
-def _ring(commands: Iterable[Command]) -> None:
+def _wake_submitters(commands: Iterable[Command]) -> None:
     """Wake each submitter that waits for many commands once."""
-    for ring in {command.outcome.ring for command in commands}:
-        if ring is not None:
-            ring()
+    for wake in {command.outcome.wake for command in commands}:
+        if wake is not None:
+            wake()

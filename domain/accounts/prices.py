@@ -9,7 +9,7 @@ from math import inf
 from typing import Self
 
 from domain.accounts.currency import Currency
-from domain.at_once import may_wait
+from domain.blocking import may_block
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, sets
@@ -74,7 +74,7 @@ class Prices:
         if own_micros is not None:
             return own_micros
         if time.monotonic() - self.looked_s > STALE_S:
-            may_wait("price of a lookup", self.refresh)
+            may_block("price of a lookup", self.refresh)
             self.refresh()
         return self._micros
 

@@ -22,7 +22,7 @@ from eventsourcing.persistence import (
 )
 from eventsourcing.utils import Environment, EnvType, TopicError, get_topic
 
-from domain.at_once import may_wait
+from domain.blocking import may_block
 from domain.cause import Cause, utc_now
 from domain.errors import Conflict, NotFound, ServiceUnavailable
 from domain.ids import as_id
@@ -185,7 +185,7 @@ class Log(Application[UUID]):
     def newest_first(self, stream_id: UUID, from_version: int) -> Iterator[Event]:
         """Yield the events of a stream from a version back to its first, read in parts."""
         while from_version > 0:
-            may_wait()
+            may_block()
             try:
                 stored = self.recorder.select_events(
                     stream_id, lte=from_version, desc=True, limit=BACKWARDS_EVENTS
@@ -245,7 +245,7 @@ class Log(Application[UUID]):
         aggregates: Sequence[Root],
         insert: Callable[[Sequence[StoredEvent]], int],
     ) -> int:
-        may_wait()
+        may_block()
         events = [event for aggregate in aggregates for event in aggregate.collect_events()]
         stored = [self.mapper.to_stored_event(event) for event in events]
         try:
@@ -313,7 +313,7 @@ class Log(Application[UUID]):
     def _newest(self, streams: Collection[UUID | str]) -> Sequence[StoredEvent]:
         if not streams:
             return []
-        may_wait()
+        may_block()
         try:
             newest: Sequence[StoredEvent] = self.recorder.select_newest(streams)  # type: ignore[attr-defined]  # Ours have this.
         except PersistenceError as error:
@@ -503,7 +503,7 @@ class Log(Application[UUID]):
         self, stream_id: UUID, after_version: int | None, up_to_version: int | None = None
     ) -> Iterable[Event]:
         """Return all events of a stream after a version, in order."""
-        may_wait()
+        may_block()
         try:
             stored = self.recorder.select_events(stream_id, gt=after_version, lte=up_to_version)
         except PersistenceError as error:

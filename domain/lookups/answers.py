@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import replace
 
-from domain.at_once import may_wait
+from domain.blocking import may_block
 from domain.cause import Clock
 from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
@@ -229,7 +229,7 @@ class Answers:
 
     def _query(self, organization_id: UUID, phone_number: str) -> Outcome:
         if self._provider.remote:
-            may_wait()
+            may_block()
         try:
             found = self._provider.look_up(organization_id, phone_number)
         except NotAnswered:

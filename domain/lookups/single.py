@@ -11,7 +11,7 @@ import msgspec
 from domain.accounts.committer import Command, Committer, expire, fail
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Wallet, wallet_id
-from domain.at_once import NeedsThread, resting
+from domain.blocking import NeedsThread, blocking
 from domain.cause import Cause, Clock
 from domain.errors import (
     KEY_ERASED,
@@ -65,7 +65,7 @@ class LookupResult:
 
 
 @dataclass(eq=False, slots=True)
-class Begun:
+class PendingLookup:
     """A lookup that only has to be committed."""
 
     lookup: NumberLookup
@@ -74,9 +74,9 @@ class Begun:
     committer: Committer
     count: Callable[[Source], None]
 
-    def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
-        """Queue its commit. `tell` is called at the outcome, then `ring`, once for many."""
-        self.command.outcome.tell, self.command.outcome.ring = tell, ring
+    def submit(self, notify: Callable[[], object], wake: Callable[[], object]) -> None:
+        """Queue its commit. `notify` is called at the outcome, then `wake`, once for many."""
+        self.command.outcome.notify, self.command.outcome.wake = notify, wake
         try:
             self.committer.submit(self.command)
         except Exception as error:  # noqa: BLE001  # Whatever the error, it is the outcome.
@@ -140,8 +140,8 @@ class SingleLookup:
                 return self._first(request, stream_id, cause)
             return self._alone(self.leases, request, stream_id, cause)
 
-    def begin(self, request: LookupRequest, cause: Cause) -> Begun:
-        """Do what `run` does before the commit, or raise WouldWait if that would have to wait.
+    def prepare(self, request: LookupRequest, cause: Cause) -> PendingLookup:
+        """Do what `run` does before the commit, or raise WouldBlock if that would have to wait.
 
         Nothing has happened if it raises. Nothing has happened either if the commit ends in a
         Conflict (a key that is not new) or a refusal of the wallet; then `run` finds the right
@@ -163,7 +163,7 @@ class SingleLookup:
             )
         except Refused:  # The log may have more money; `run` reads it.
             raise NeedsThread from None
-        return Begun(lookup, facts, command, self.committer, self.answers.count)
+        return PendingLookup(lookup, facts, command, self.committer, self.answers.count)
 
     def _alone(
         self, leases: Leases, request: LookupRequest, stream_id: UUID, cause: Cause
@@ -211,7 +211,7 @@ class SingleLookup:
                 return replayed
             if time.monotonic() > deadline:
                 raise IdempotencyInProgress
-            with resting():
+            with blocking():
                 self.log.appended.wait(seen, LOOK_S)
             replayed = self._replay(request, stream_id)
             if replayed is not None:

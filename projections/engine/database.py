@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from domain.at_once import may_wait
+from domain.blocking import may_block
 from domain.errors import ServiceUnavailable
 from projections.engine.hot_reads import HotStatement, ThreadConnections, execute
 
@@ -65,7 +65,7 @@ class Database:
 
         Read every result to its end: an open result would keep reading an old state.
         """
-        may_wait()
+        may_block()
         self._require()
         if not self._is_sqlite:
             with self._place(), self._reading.connect() as borrowed:
@@ -93,7 +93,7 @@ class Database:
 
     def rows(self, hot: HotStatement, **values: Any) -> Sequence[Sequence[Any]]:
         """Run a hot read. If the driver fails, run it again through `reading`."""
-        may_wait()
+        may_block()
         self._require()
         dialect = self.engine.dialect
         with suppress(dialect.loaded_dbapi.Error), self._lent() as driver:
@@ -152,7 +152,7 @@ class Database:
 
         A `durable` commit survives a crash of the database once it has returned.
         """
-        may_wait()
+        may_block()
         self._require()
         with (self._durable if durable else self._writing).begin() as connection:
             yield connection

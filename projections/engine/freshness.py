@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from threading import Event
 
-from domain.at_once import resting
+from domain.blocking import blocking
 from domain.cause import Clock
 from domain.log.log import Log
 from projections.engine.database import Database
@@ -47,7 +47,7 @@ def wait_until_projected(
             return False
         if step_s == STEP_MIN_S:
             log.hurry()
-        with resting():
+        with blocking():
             pause.wait(step_s)
         step_s = min(2 * step_s, STEP_MAX_S)
 

@@ -50,7 +50,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from domain.accounts.erasure import Part
-from domain.at_once import may_wait, renew_soon
+from domain.blocking import may_block, renew_soon
 from domain.errors import ServiceUnavailable
 from domain.personal import NUMBERED, Sealed
 from projections.engine.database import Database
@@ -281,7 +281,7 @@ class PersonalKeys:
                 if left_s < AHEAD_S:
                     renew_soon(place, read)
                 return held[1]
-        may_wait(place, read)
+        may_block(place, read)
         return read()
 
     def _read_row(self, place: Place) -> Row:

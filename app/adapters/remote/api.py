@@ -31,7 +31,7 @@ from app.adapters.remote.exchange import (
 )
 from app.adapters.remote.limits import Pause
 from app.watch.logging import request_id_here
-from domain.at_once import resting
+from domain.blocking import blocking
 from domain.cause import Clock
 from domain.provider_errors import OutcomeUnknown, ProviderError, Unavailable
 
@@ -140,7 +140,7 @@ class RemoteApi:
         request = self._request(method, path, **parts)
         for attempt in count(1):
             began_s = time.monotonic()
-            with resting():
+            with blocking():
                 found = self._try(request, ends_s, self._rules.read_turn_s, alone=False)
             if isinstance(found, Reply):
                 return found
@@ -159,7 +159,7 @@ class RemoteApi:
         OutcomeUnknown if the change was sent, and the reply is incomplete or is 5xx.
         """
         request = self._request(method, path, **parts)
-        with resting():
+        with blocking():
             found = self._try(request, time.monotonic() + timeout_s, inf, alone=True)
         if isinstance(found, Reply):
             return found

@@ -12,7 +12,7 @@ from app.security import keys
 from app.security import ring as ring_module
 from app.security.key_file import RECHECK, SETTLE, SigningKeysError
 from app.security.keys import KeyRing, Pepper, WebhookKey
-from domain.at_once import WouldWait, at_once
+from domain.blocking import WouldBlock, forbid_blocking
 from tests.app.security.rings import RETIRE_AFTER_S, HandClock, ring_of
 from tests.installation import PATIENCE_S
 from tests.log_lines import records_of, said_by
@@ -199,15 +199,15 @@ def test_a_thread_that_must_not_wait_leaves_the_directory_to_others(
     ring: KeyRing, clock: HandClock
 ) -> None:
     kid = ring.signing_key().kid
-    with at_once():
+    with forbid_blocking():
         assert ring.verification_key(kid) is not None
-        with pytest.raises(WouldWait):
+        with pytest.raises(WouldBlock):
             ring.verification_key("of another process, perhaps")
     clock.forward(seconds=RECHECK.total_seconds())
-    with at_once(), pytest.raises(WouldWait):
+    with forbid_blocking(), pytest.raises(WouldBlock):
         ring.verification_key(kid)
     assert ring.verification_key(kid) is not None  # Another thread has looked.
-    with at_once():
+    with forbid_blocking():
         assert ring.verification_key(kid) is not None
 
 
@@ -217,14 +217,14 @@ def test_it_has_the_directory_looked_at_before_a_look_ends(
     kid, due = ring.signing_key().kid, list[Callable[[], object]]()
     clock.forward(seconds=0.8)
     added = ring_of(directory, clock).rotate()
-    with at_once(lambda _, look: due.append(look)):
+    with forbid_blocking(lambda _, look: due.append(look)):
         assert ring.signing_key().kid == kid
     for look in due:
         look()
-    with at_once():
+    with forbid_blocking():
         assert ring.signing_key().kid == added
     clock.forward(seconds=0.8)
-    with at_once():
+    with forbid_blocking():
         assert ring.signing_key().kid == added
 
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import text
 
 from domain.accounts.erasure import Part
-from domain.at_once import at_once
+from domain.blocking import forbid_blocking
 from domain.errors import ServiceUnavailable
 from domain.personal import Sealed, open_text
 from projections.stores import personal_keys
@@ -166,7 +166,7 @@ def test_a_key_is_read_anew_before_it_ends_and_an_erased_one_goes_with_that(
     erase_months(installation.process().vault, APRIL)
     monkeypatch.setattr(personal_keys, "AHEAD_S", 60.0)
     monkeypatch.setattr(personal_keys, "HELD_S", 60.0)
-    with at_once(lambda _, read: due.append(read)):
+    with forbid_blocking(lambda _, read: due.append(read)):
         process.vault.open(ORGANIZATION, SUBJECT, sealed)
     for read in due:
         read()
