@@ -282,9 +282,9 @@ class Container:
     kept_tree = auto(KeptTree)
 
     def faults_of(self, store: str) -> Faults:
-        place, count = self.persistence.place, partial(self.metrics.count, "store_errors")
+        location, count = self.persistence.location, partial(self.metrics.count, "store_errors")
         assert store in STORES, store  # A counter that begins with its first error raises no alert.
-        return Faults(store, lambda error: trouble_of(error, place), count)
+        return Faults(store, lambda error: trouble_of(error, location), count)
 
     lookup_cache = part(lambda c: SqlLookupCache(c.stores, c.faults_of("lookup_cache")))
     readings = part(lambda c: SqlReadings(c.stores, c.faults_of("network_readings")))
@@ -464,7 +464,7 @@ class Container:
                 clock=self.clock,
                 headers=headers,
                 rules=rules,
-                tell=self.metrics.called,
+                on_call=self.metrics.called,
                 pace=partial(self.counters.reserve, name),
                 record=self.record_call,
             )
@@ -524,7 +524,7 @@ class Container:
             cache_ttl=timedelta(seconds=settings.lookup_cache_ttl_s),
             uncached=SANDBOX_NUMBERS if settings.sandbox else (),
             pause=sleep_s,
-            tell=self.metrics.looked_up,
+            on_answers=self.metrics.looked_up,
             costs=settings.lookup_costs,
             cache_ttls=settings.lookup_cache_ttls | near,
             concurrency=max(settings.lookups_at_once.values()),
@@ -715,7 +715,7 @@ class Container:
     webhook_sender = auto(
         HttpSender,
         allow_private="settings.webhooks_allow_private",
-        tell=lambda c: partial(c.metrics.count, "webhook_attempts"),
+        on_outcome=lambda c: partial(c.metrics.count, "webhook_attempts"),
     )
     webhook_work = auto(
         WebhookWork,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # eSIM Go allows ten calls within any second, for all processes at one address. A page of its
 # catalogue is large, because each bundle names all of its countries.
-ESIMGO = RemoteRules(calls_per_s=8, burst=2, read_turn_s=1.5, body_bytes_max=4 << 20)
+ESIMGO = RemoteRules(calls_per_s=8, burst=2, read_pace_s=1.5, body_bytes_max=4 << 20)
 AIRALO = RemoteRules(body_bytes_max=4 << 20)  # Each package has its price in 20 currencies.
 SEED = "carrier-links"  # Of the simulator, so that an installation gets the same eSIMs again.
 

@@ -63,7 +63,7 @@ def show_finance(session: Session, port: int) -> None:
 def _line(container: Container, error: SQLAlchemyError) -> str:
     own = container.settings.finance_database_url
     name, place = (
-        ("FINANCE_DATABASE_URL", "it") if own else ("DATABASE_URL", container.persistence.place)
+        ("FINANCE_DATABASE_URL", "it") if own else ("DATABASE_URL", container.persistence.location)
     )
     return f"{name}: {trouble_of(error, place)}"
 

@@ -162,7 +162,7 @@ def installation(on: State, load_settings: Callable[[], Settings]) -> Iterator[C
                 container.use_recorded_settings()
             yield container
         except (*DATABASE_ERRORS, container.persistence.error) as error:
-            line = _database_line(error, container.persistence.place)
+            line = _database_line(error, container.persistence.location)
             raise click.ClickException(line) from error
         finally:
             container.operators_turn.release()

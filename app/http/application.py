@@ -91,8 +91,8 @@ class Edge(Flask):
         try:
             return super().wsgi_app(environ, start_response)
         except BaseException:
-            if context.held is not None:
-                context.held.close()
+            if context.resources is not None:
+                context.resources.close()
             raise
         finally:
             CURRENT.reset(before)
@@ -103,8 +103,8 @@ class Edge(Flask):
             if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
                 del environ[name]  # As if it had not been sent.
         request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), new_request_id)
-        began_s = time.perf_counter()
-        return Given(self._container, self.extensions, environ, request_id, began_s)
+        started_s = time.perf_counter()
+        return Given(self._container, self.extensions, environ, request_id, started_s)
 
     def operation_of(self, environ: Mapping[str, Any]) -> Operation | None:
         """Return the operation of a request, None for what is none of ours and for tokens.
@@ -165,14 +165,14 @@ class Edge(Flask):
     def _complete(self, response: Response) -> Response:
         """Give a reply the headers of every reply, log it and count it."""
         context = CURRENT.get()
-        if context.held is not None:
-            response.call_on_close(context.held.close)
-        asked, own = current_request(), {name for name, _ in response.headers}
+        if context.resources is not None:
+            response.call_on_close(context.resources.close)
+        request, own = current_request(), {name for name, _ in response.headers}
         blocks: Any = response.response
         if not response.is_sequence or sum(map(len, blocks)) >= compression.BYTES_MIN:
-            compression.encode(response, asked)
-        route = asked.url_rule.rule if asked.url_rule else "-"
-        for name, value in self.end(context, asked.method, route, response.status_code):
+            compression.encode(response, request)
+        route = request.url_rule.rule if request.url_rule else "-"
+        for name, value in self.end(context, request.method, route, response.status_code):
             if name not in own:
                 response.headers.add(name, value)
         return response
@@ -203,7 +203,7 @@ def create_app(container: Container) -> Edge:
     app.operations = {f"{g.name}.{each.name}": each for g in groups for each in g.operations}
     app.register_blueprint(docs.blueprint)
     # What is in no document.
-    app.add_url_rule(NOTIFICATIONS, view_func=links.take_notification, methods=["POST"])
+    app.add_url_rule(NOTIFICATIONS, view_func=links.receive_notification, methods=["POST"])
     app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)
     for kind in (HTTPException, Exception):  # flask-smorest has a handler for the first one.
         app.register_error_handler(kind, errors.answer)

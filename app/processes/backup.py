@@ -89,7 +89,7 @@ def _readable_errors(container: Container) -> Iterator[None]:
         yield
     except persistence.error as error:
         reason = str(error).partition("\n")[0]
-        raise NoBackup(DATABASE, f"cannot use {persistence.place}: {reason}") from error
+        raise NoBackup(DATABASE, f"cannot use {persistence.location}: {reason}") from error
 
 
 def back_up(container: Container, directory: Path) -> Manifest:
@@ -98,7 +98,7 @@ def back_up(container: Container, directory: Path) -> Manifest:
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise NoBackup(directory, "is not empty; name a directory that does not exist yet")
     if not container.persistence.exists():
-        raise NoBackup(DATABASE, f"there is no {container.persistence.place}")
+        raise NoBackup(DATABASE, f"there is no {container.persistence.location}")
     directory.parent.mkdir(parents=True, exist_ok=True)
     name = f"{directory.name}.unfinished-"
     draft = Path(tempfile.mkdtemp(prefix=name, dir=directory.parent))  # Only for us: mode 0700.
@@ -173,7 +173,7 @@ def restore(
             return Restored(None, warnings)
     if not _has_last_event(container.log, manifest):
         why = f"the log is not that of the backup, or ends before position {manifest.position}"
-        raise NoBackup(persistence.place, why)
+        raise NoBackup(persistence.location, why)
     migrate(container, progress)
     container.notes.replace("backup", str(manifest.position), manifest.made_at)
     container.notes.replace("hold", HELD, container.clock())

@@ -76,7 +76,7 @@ def announce(container: Container) -> None:
 
     This comes first, because a process that waits at a wrong place must name that place.
     """
-    settings, place = container.settings, container.persistence.place
+    settings, place = container.settings, container.persistence.location
     logger.info(
         "%s begins: database %s %s; broker %s; lookups by %s; links by %s",
         container.role,

@@ -89,7 +89,7 @@ def _what_fails(container: Container, look: Callable[[], str | None]) -> str | N
     except NewerSchema as error:
         return f"a later release has been here: {error}"
     except (ServiceUnavailable, SQLAlchemyError, PersistenceError, driver) as error:
-        return trouble_of(error, container.persistence.place)
+        return trouble_of(error, container.persistence.location)
 
 
 def _reach(container: Container) -> str | None:

@@ -97,7 +97,7 @@ def _look_up(
     smoked = Smoked(cost=cost)
     found = smoked.do("look up", lambda: provider.look_up(NOBODY, number))
     if found is not None:
-        known_as = found.told.reference if found.told is not None else None
+        known_as = found.details.reference if found.details is not None else None
         cost = found.cost or cost
         smoked.cost = replace(cost, reference=cost.reference or known_as)
     return smoked

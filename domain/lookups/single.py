@@ -36,7 +36,7 @@ from domain.personal import Vault
 EITHER = "phone_number or max_age"
 LEASE = timedelta(seconds=15)  # Longer than any provider call may last.
 WAIT_S = 10.0  # How long a twin waits for the first request with its key.
-LOOK_S = 0.02  # How often the twin reads the log when nothing wakes it.
+POLL_S = 0.02  # How often the twin reads the log when nothing wakes it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +170,8 @@ class SingleLookup:
     ) -> LookupResult:
         """Answer, or wait for the outcome of the request that holds the lease."""
         # Long enough to tell requests apart, and too short to be traced back to a number.
-        asked = request.phone_number, str(request.max_age_s)
-        fingerprint = derive_id("fingerprint", stream_id, *asked).hex[:4]
+        wanted = request.phone_number, str(request.max_age_s)
+        fingerprint = derive_id("fingerprint", stream_id, *wanted).hex[:4]
         holder = f"{fingerprint} {self.new_id().hex}"
         replayed = self._claim(leases, request, stream_id, holder)
         if replayed is not None:
@@ -212,7 +212,7 @@ class SingleLookup:
             if time.monotonic() > deadline:
                 raise IdempotencyInProgress
             with blocking():
-                self.log.appended.wait(seen, LOOK_S)
+                self.log.appended.wait(seen, POLL_S)
             replayed = self._replay(request, stream_id)
             if replayed is not None:
                 return replayed
@@ -272,8 +272,8 @@ class SingleLookup:
     def _check_balance(self, request: LookupRequest, cause: Cause) -> None:
         """Save the provider a call that cannot be paid; the wallet itself decides later."""
         payer = wallet_id(request.organization_id)
-        held = self.committer.cached_funds(payer, request.currency, cause.at)
-        if held is not None and held >= request.price_micros:
+        funds = self.committer.cached_funds(payer, request.currency, cause.at)
+        if funds is not None and funds >= request.price_micros:
             return
         wallet = self.log.find(Wallet, payer)
         if wallet is None:
@@ -285,7 +285,7 @@ class SingleLookup:
         self, request: LookupRequest, stream_id: UUID, answer: Answer, cause: Cause
     ) -> NumberLookup:
         age_s = None if request.key is None else request.max_age_s
-        clear = msgspec.json.encode(PersonalAnswer(answer.facts, answer.told, age_s))
+        clear = msgspec.json.encode(PersonalAnswer(answer.facts, answer.details, age_s))
         organization_id, month = request.organization_id, month_of(cause.at)
         price = None
         if request.price_micros:

@@ -64,9 +64,9 @@ class Shown(NamedTuple):
 
 def link_to(operations: str, **value: str) -> dict[str, Any]:
     """Return links to these operations; their parameter has the value at a place in the reply."""
-    ((parameter, place),) = value.items()
+    ((parameter, pointer),) = value.items()
     return {
-        name: {"operationId": name, "parameters": {parameter: f"$response.body#{place}"}}
+        name: {"operationId": name, "parameters": {parameter: f"$response.body#{pointer}"}}
         for name in operations.split()
     }
 
@@ -145,7 +145,7 @@ class Operation:
 
     def _check(self) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
-        takes_body, changes = self.body is not None, not self.line.startswith(READ)
+        has_body, changes = self.body is not None, not self.line.startswith(READ)
         is_strict, read = self.is_strict, self._reading(_set_parts)
 
         def check(**path: str) -> tuple[Any, Given[Any]]:
@@ -156,8 +156,8 @@ class Operation:
             if self.feature is not None:
                 self.feature(caller, given)
             given.found = None if self.resource is None else self.resource(caller, given, **path)
-            body = read_body(given.environ) if takes_body else b""
-            if not takes_body and self.resource is not None:
+            body = read_body(given.environ) if has_body else b""
+            if not has_body and self.resource is not None:
                 parse_json(read_body(given.environ))  # Reading a link may ask the network.
             if is_strict:
                 _refuse_unknown(given)

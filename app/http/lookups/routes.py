@@ -97,12 +97,12 @@ def look_up(caller: Caller, given: Given[None]) -> Commit[LookupResult]:
         given.key,
         sent.get("max_age"),
     )
-    lookups, asked = parts.single_lookup, (wanted, given.cause())
+    lookups, arguments = parts.single_lookup, (wanted, given.cause())
 
     def answer(result: LookupResult) -> Answer:
         return Answer(lookup_reply(given, result), headers=replay_headers(result.replayed))
 
-    return Commit(partial(lookups.run, *asked), partial(lookups.prepare, *asked), answer)
+    return Commit(partial(lookups.run, *arguments), partial(lookups.prepare, *arguments), answer)
 
 
 def _load_lookup(caller: Caller, given: Given[Any], lookup_id: str) -> LookupResult:

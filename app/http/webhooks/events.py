@@ -22,7 +22,7 @@ from app.http.edge.operation import Group
 from app.http.edge.replies import Answer, example, mark_stale
 from app.http.edge.request import CURRENT, Given
 from app.http.edge.schemas import OR_EMPTY
-from app.http.webhooks import told
+from app.http.webhooks import message_docs
 from app.security.authorization import Caller
 from app.watch.trouble import log_place
 from domain.errors import NotFound, Refused, ServiceUnavailable, ValidationFailed
@@ -114,7 +114,7 @@ class PulledEvent(Struct):
     """An event as a webhook tells it."""
 
     id: Annotated[UUID, means("The event; with `webhook_id`, the `webhook-id` at that endpoint.")]
-    body: Annotated[Any, told.body("What a webhook has as its body.")]
+    body: Annotated[Any, message_docs.body("What a webhook has as its body.")]
 
 
 class EventPage(Struct):
@@ -210,7 +210,7 @@ class Waiter:
         self.organization_id, self.after = given.organization_id, after
         self.wait_s: float = given.query["wait"]
         self._types, self._given = given.query["types"], given
-        self._waiters: Waiters = given.kept[WAITERS]
+        self._waiters: Waiters = given.extensions[WAITERS]
 
     def wants(self, news: News) -> bool:
         """Tell whether there is something of its organization, of a type that it waits for."""

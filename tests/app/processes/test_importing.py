@@ -37,7 +37,7 @@ def live(process: Process) -> None:
     life = Life(process, 31)
     life.go_on(30)
     gone = process.organization("")
-    stream = gone.hex if process.persistence.place.endswith(".db") else str(gone)
+    stream = gone.hex if process.persistence.location.endswith(".db") else str(gone)
     run_on_log(
         process, "DELETE FROM {table} WHERE originator_id = ? RETURNING {position}", (stream,)
     )

@@ -217,7 +217,7 @@ def test_what_comes_between_the_read_and_the_wait_is_heard(make_service: MakeSer
     waiters = Waiters(parts)
 
     def waiter(*types: str) -> Waiter:
-        given: Any = SimpleNamespace(organization_id=tenant.id, kept={WAITERS: waiters})
+        given: Any = SimpleNamespace(organization_id=tenant.id, extensions={WAITERS: waiters})
         given.query = {"wait": WAIT_S, "types": types}
         return Waiter(given, read_at)
 
