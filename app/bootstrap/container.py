@@ -42,9 +42,9 @@ from app.security.authorization import Authorizer
 from app.security.checkpoint_keys import CheckpointKeys
 from app.security.checkpoint_keys import verify as verify_signature
 from app.security.key_file import Kind
+from app.security.key_store import KeyStore
 from app.security.keys import KeyRing, Pepper, WebhookKey
 from app.security.rate_limits import RateLimits
-from app.security.ring import Ring
 from app.security.secrets import SecretHasher
 from app.security.throttle import Throttle
 from app.security.tokens import LEEWAY_S, TokenIssuer, TokenVerifier
@@ -296,7 +296,7 @@ class Container:
 
         Raise the version of a set when its tables change; `ensure` says what happens then.
         """
-        keys, stores, told = self.vault, self.stores, self.webhook_deliveries
+        keys, stores, sent = self.vault, self.stores, self.webhook_deliveries
         checkpoints = self.checkpoint_store
         return [
             OwnTables("stores", 2, stores, [self.lookup_cache.metadata, self.readings.metadata]),
@@ -308,7 +308,7 @@ class Container:
             OwnTables("checkpoints", 1, keys.database, [checkpoints.metadata], cheap=False),
             OwnTables("notes", 1, keys.database, [self.notes.metadata]),
             OwnTables("audit_tree", 1, self.views, [self.kept_tree.metadata]),
-            OwnTables("webhook_deliveries", WebhookPlanner.version, self.views, [told.metadata]),
+            OwnTables("webhook_deliveries", WebhookPlanner.version, self.views, [sent.metadata]),
             # Without positions every read model is rebuilt, and the dispatcher starts at the head.
             OwnTables("positions", 1, self.views, [self.positions.metadata]),
         ]
@@ -403,7 +403,7 @@ class Container:
     prices = auto(Prices, setting_micros="settings.price_per_lookup_micros")
     accounts = auto(Accounts, moved_micros="_moved_micros")
     operators = auto(Operators)
-    operators_turn = part(lambda c: c.persistence.lock("operators"))  # Of commands that write.
+    operators_lock = part(lambda c: c.persistence.lock("operators"))  # Of commands that write.
     catalogue = auto(Catalogue, known="_plans_by_key")
     link_import = auto(LinkImport, terms="_plan_terms")
 
@@ -428,8 +428,8 @@ class Container:
         goal = self.log.head()
         self.projector.catch_up(goal)
         with self.views.reading() as connection:
-            place = self.positions.get(connection, model.name)
-            if place is None or place.position < goal:
+            position = self.positions.get(connection, model.name)
+            if position is None or position.position < goal:
                 message = f"read model {model.name} is behind the log; see: projections status"
                 raise NotPossible(message)
             return read(connection)
@@ -547,9 +547,9 @@ class Container:
 
     def count_open_items(self, organization_id: UUID) -> tuple[int, int]:
         with self.views.reading() as connection:
-            place = self.positions.get(connection, self.due_list.name)
+            position = self.positions.get(connection, self.due_list.name)
             shown = self.due_list.items_of(connection, organization_id)
-        return shown, place.position if place is not None else 0
+        return shown, position.position if position is not None else 0
 
     open_items = part(lambda c: OpenItems(c.count_open_items, c.settings.job_items_open_max))
     bulk_create = auto(BulkCreate)
@@ -702,7 +702,7 @@ class Container:
     webhook_key = auto(  # The keys that secrets of webhooks are derived from.
         WebhookKey,
         directory="settings.signing_keys",
-        noted=lambda c: partial(c.notes.value, "webhook_key"),
+        recorded=lambda c: partial(c.notes.value, "webhook_key"),
     )
     webhooks = auto(Webhooks, key_id=lambda c: lambda: c.webhook_key.newest().id)
     webhook_planner = auto(
@@ -749,7 +749,7 @@ class Container:
     )
 
     @property
-    def rings(self) -> Mapping[Kind, Ring[Any]]:
+    def key_stores(self) -> Mapping[Kind, KeyStore[Any]]:
         """The keys of each kind, as commands renew and revoke them."""
         return {
             "signing": self.keys,
@@ -800,8 +800,8 @@ class Container:
 
     def close(self) -> None:
         """Commit what waits and close the databases; parts that were never made are left alone."""
-        self.is_closed, held = True, self.__dict__
-        parts = [held.get(name) for name in ("broker", "committer", "lookup_cache", "waker", "log")]
-        for each in (*self.circuits, *self.remote_apis, *parts, *held.get("databases", ())):
+        self.is_closed, made = True, self.__dict__
+        parts = [made.get(name) for name in ("broker", "committer", "lookup_cache", "waker", "log")]
+        for each in (*self.circuits, *self.remote_apis, *parts, *made.get("databases", ())):
             if each is not None:
                 each.close()

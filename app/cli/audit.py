@@ -195,9 +195,9 @@ def fault_of(
     A revoked key vouches only where its verifier key was given, and that is said: whoever has
     stolen it can sign anything with any date.
     """
-    ring = container.checkpoint_keys
-    ended_at = ring.ended_at(signed.is_by)
-    fault = signed.fault([*given, *(key.public_key for key in ring.live())], verify_signature)
+    keys = container.checkpoint_keys
+    ended_at = keys.ended_at(signed.is_by)
+    fault = signed.fault([*given, *(key.public_key for key in keys.live())], verify_signature)
     if ended_at is None:
         return fault
     when = f"key {signed.key_id}, which signed it, was revoked on {ended_at:%Y-%m-%d}"
@@ -302,8 +302,8 @@ def prove(session: Session, transaction_id: UUID) -> Said:
             refuse(f"there is no transaction {transaction_id}")
         index = container.kept_tree.index_of(connection, entry.position)
     row = container.log.stored(entry.position - 1, 1)[0]
-    kept = _vouching(session, entry.position)
-    checkpoint = kept.signed.checkpoint
+    stored = _vouching(session, entry.position)
+    checkpoint = stored.signed.checkpoint
     if index is None:
         refuse(DENIED)
     with container.views.reading() as connection:
@@ -315,7 +315,7 @@ def prove(session: Session, transaction_id: UUID) -> Said:
         "event": msgspec.to_builtins(_Event(*row[:4], row.state.decode())),
         "index": index,
         "path": [node.hex() for node in path],
-        "checkpoint": facts_of(kept.signed),
+        "checkpoint": facts_of(stored.signed),
     }
     return Said(proof, [in_json(proof)])
 
@@ -323,17 +323,17 @@ def prove(session: Session, transaction_id: UUID) -> Said:
 def _vouching(session: Session, position: int) -> KeptCheckpoint:
     """Return the newest checkpoint if it covers a position; else sign one, which needs a right."""
     container = session.container
-    kept = container.checkpoint_store.newest()
+    stored = container.checkpoint_store.newest()
     if (
-        kept is None
-        or kept.signed.checkpoint.position < position
-        or container.checkpoint_keys.ended_at(kept.signed.is_by) is not None
+        stored is None
+        or stored.signed.checkpoint.position < position
+        or container.checkpoint_keys.ended_at(stored.signed.is_by) is not None
     ):
         session.require("audit")
-        kept = _sign(session)
-    if kept.signed.checkpoint.position < position:
+        stored = _sign(session)
+    if stored.signed.checkpoint.position < position:
         refuse("the transaction is too new to be signed (CHECKPOINT_LAG_S); try again")
-    return kept
+    return stored
 
 
 @audit.command("check", right=None, on="anything")
@@ -360,7 +360,7 @@ def _checked(file: Path, keys: Sequence[bytes]) -> str:
     try:
         proof = msgspec.json.decode(content, type=_Proof)
         signed = SignedCheckpoint.read(proof.checkpoint.note)
-        told = json.loads(content)
+        given = json.loads(content)
         path = [bytes.fromhex(node) for node in proof.path]
     except (msgspec.MsgspecError, NotACheckpoint, ValueError) as error:
         message = f"{file}: is no proof: {error}"
@@ -373,15 +373,15 @@ def _checked(file: Path, keys: Sequence[bytes]) -> str:
         message = "the event does not lead to the root that was signed"
         raise NoProof(message)
     *_, time = checkpoint.text().split()
-    if json.loads(json.dumps({**facts_of(signed), "at": time})) != told["checkpoint"]:
+    if json.loads(json.dumps({**facts_of(signed), "at": time})) != given["checkpoint"]:
         message = "what is said of the checkpoint is not what its note says"
         raise NoProof(message)
-    _compare(row, told["transaction"])
+    _compare(row, given["transaction"])
     at = f"{checkpoint.at:%Y-%m-%d %H:%M:%S} UTC"
     return f"position {row.position} of {checkpoint.origin}, signed {at} by key {signed.key_id}"
 
 
-def _compare(row: Stored, told: Mapping[str, Any]) -> None:
+def _compare(row: Stored, stated: Mapping[str, Any]) -> None:
     """Derive the transaction from its event; raises NoProof if the file says otherwise.
 
     The reason of an older refund stands in another event, so it is not proved, nor compared.
@@ -395,8 +395,8 @@ def _compare(row: Stored, told: Mapping[str, Any]) -> None:
         raise NoProof(message)
     derived = json.loads(msgspec.json.encode(entries[0]))
     unproved = {"reason"} if derived.get("refund_of") and "reason" not in derived else set()
-    for name in sorted(derived.keys() | told.keys()):
-        values = [json.dumps(each.get(name), sort_keys=True) for each in (derived, told)]
+    for name in sorted(derived.keys() | stated.keys()):
+        values = [json.dumps(each.get(name), sort_keys=True) for each in (derived, stated)]
         if name not in unproved and values[0] != values[1]:  # As text, because 1 == 1.0 == True.
             message = f"{name} of the transaction is not what its event says"
             raise NoProof(message)
@@ -421,9 +421,9 @@ def import_file(
     """
     if key and not checkpoints:
         misuse("--key is given with --checkpoints")
-    container, kept = session.container, Notes.read([checkpoints] if checkpoints else [], key)
-    report = import_log(container, file, session.watch("Importing"), kept.notes, kept.keys)
-    for name, each in kept.notes.items():
+    container, saved = session.container, Notes.read([checkpoints] if checkpoints else [], key)
+    report = import_log(container, file, session.watch("Importing"), saved.notes, saved.keys)
+    for name, each in saved.notes.items():
         if each.checkpoint.position > report.position:
             warn(f"{name}: signs events behind the end of the export, and was left out")
     session.ok = report.ok

@@ -441,7 +441,7 @@ def _read_entries(  # noqa: PLR0913  # Each says what kind of file it is.
     name: str,
     most: int,
     read: Callable[[int, Any], T],
-    place: Callable[[int, Any], str],
+    where: Callable[[int, Any], str],
     skipped: list[str] | None = None,
 ) -> list[T]:
     """Read a file of one list; raises FileRefused with every mistake, or adds it to `skipped`."""
@@ -457,7 +457,7 @@ def _read_entries(  # noqa: PLR0913  # Each says what kind of file it is.
             problems += wrong.problems
         else:
             entries += [] if problems else [entry]
-        lines += lines_of(place(index, value), problems)
+        lines += lines_of(where(index, value), problems)
     _refuse(lines, skipped)
     return entries
 

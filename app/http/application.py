@@ -48,7 +48,7 @@ from app.http.webhooks import events
 from app.http.webhooks import routes as webhooks
 from app.settings import Settings
 from app.watch.tracing import tracing
-from app.watch.trouble import log_place
+from app.watch.trouble import log_traceback
 
 NOWHERE = "/nowhere"  # No route has this path.
 NOTIFICATIONS = "/networks/<name>/notifications"  # Networks send them, and no partner.
@@ -141,7 +141,7 @@ class Edge(Flask):
 
     def log_exception(self, exc_info: Any) -> None:
         """Log what an error handler has raised, without its text."""
-        log_place(logger, exc_info[1])
+        log_traceback(logger, exc_info[1])
 
     def _set_path(self, environ: dict[str, Any]) -> None:
         """Turn the path of a request into that of its operation.

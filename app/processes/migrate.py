@@ -115,8 +115,8 @@ def missing_tables(container: Container) -> str | None:
     return None if is_migrated(container) else NOT_MIGRATED
 
 
-def _lost_log(place: str) -> str:
-    return f"the log {place} is gone, but the files beside it are there; {RESTORE}"
+def _lost_log(location: str) -> str:
+    return f"the log {location} is gone, but the files beside it are there; {RESTORE}"
 
 
 def is_migrated(container: Container) -> bool:
@@ -132,10 +132,10 @@ def lost_events(container: Container) -> str | None:
     operator must look before `migrate` hides it.
     """
     known = container.positions.all(container.views)
-    for place in (known.get(model.name) for model in container.models):
-        if place is not None and not belongs(container.log, place):
+    for at in (known.get(model.name) for model in container.models):
+        if at is not None and not belongs(container.log, at):
             return (
-                f"the log no longer holds the event at position {place.position} that {place.name} "
+                f"the log no longer holds the event at position {at.position} that {at.name} "
                 "has seen; look at: python -m app audit verify"
             )
     return None
@@ -172,7 +172,7 @@ def _build_models(
     return [model.name for model in models]
 
 
-def _trouble(error: Exception, place: str) -> str:
+def _trouble(error: Exception, location: str) -> str:
     if isinstance(error, OSError):
-        return f"cannot use {place}: {error.strerror or error}"
-    return trouble_of(error, place)
+        return f"cannot use {location}: {error.strerror or error}"
+    return trouble_of(error, location)

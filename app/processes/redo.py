@@ -95,10 +95,10 @@ def undone(container: Container) -> list[Undone] | None:
     collect(container)
     left = dict[str, datetime]()
     for act in sorted(_read(directory), key=lambda act: act.at):
-        is_held = _contains(container, act.place)
+        is_there = _contains(container, act.place)
         for text in act.again:
             left.pop(text, None)
-            if not is_held:
+            if not is_there:
                 left[text] = act.at
     return [Undone(at, text) for text, at in left.items()]
 
@@ -155,9 +155,9 @@ def _read(directory: Path) -> list[Act]:
 
 def _write(directory: Path, acts: list[Act], known: set[Place]) -> None:
     """Write the list if there is more than what is known, before the position moves on."""
-    told = [each for each in acts if each.again]
-    if new := {each.place for each in told} - known:
-        write_file(directory / LIST, b"".join(msgspec.json.encode(each) + b"\n" for each in told))
+    again = [each for each in acts if each.again]
+    if new := {each.place for each in again} - known:
+        write_file(directory / LIST, b"".join(msgspec.json.encode(each) + b"\n" for each in again))
         sync(directory)
         known |= new
 

@@ -92,6 +92,6 @@ class RateLimits:
         if counted is None:
             minute.own = wanted  # This many requests pass before the next attempt to count.
             return
-        minute.number, taken = counted
-        minute.own = max(min(wanted, minute.per_minute - (taken - wanted)), 0)
-        minute.free = max(minute.per_minute - taken, 0)
+        minute.number, count = counted
+        minute.own = max(min(wanted, minute.per_minute - (count - wanted)), 0)
+        minute.free = max(minute.per_minute - count, 0)

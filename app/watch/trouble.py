@@ -18,10 +18,10 @@ UNDEFINED = frozenset({"42P01", "42703"})  # A table or view, a column.
 MISSING = ("no such table", "no such column")  # SQLite's messages for the same.
 
 
-def log_place(logger: logging.Logger, error: BaseException) -> None:
+def log_traceback(logger: logging.Logger, error: BaseException) -> None:
     """Log where an error was raised but not its text, which may hold a number or a token."""
-    place = "".join(traceback.format_tb(error.__traceback__))
-    logger.error("%s raised in\n%s", type(error).__name__, place)
+    trace = "".join(traceback.format_tb(error.__traceback__))
+    logger.error("%s raised in\n%s", type(error).__name__, trace)
 
 
 def trouble_of(error: BaseException, place: str) -> str:
@@ -41,8 +41,8 @@ def trouble_of(error: BaseException, place: str) -> str:
         return f"the database {place} refuses: {said.partition(REFUSAL)[2].strip()}"
     if state is None and not hasattr(root, "sqlite_errorcode"):
         # One line per host.
-        told = "; ".join(line.strip() for line in lines) or type(root).__name__
-        return f"the database {place} cannot be reached: {told}"
+        text = "; ".join(line.strip() for line in lines) or type(root).__name__
+        return f"the database {place} cannot be reached: {text}"
     return f"the database {place} says: {said}"
 
 

@@ -70,8 +70,8 @@ class AnswerRules:
     Zero keeps none; the numbers in `uncached` always skip the cache. A provider in this process is
     asked each time, because that costs less than the cache. `on_answers` is called with each
     source and the count of numbers that it answered. `costs` are those of one lookup by the name
-    of the provider; they count only if the provider tells none. At most `concurrency` calls of jobs run at
-    once. `canonical_of` returns the canonical form of a number that has another one.
+    of the provider; they count only if the provider tells none. At most `concurrency` calls of
+    jobs run at once. `canonical_of` returns the canonical form of a number that has another one.
     """
 
     cache_ttl: timedelta

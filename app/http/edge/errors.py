@@ -19,7 +19,7 @@ from app.http.edge.callers import challenge
 from app.http.edge.problems import Problem, problem_of_status, retry_after
 from app.http.edge.request import CURRENT
 from app.security.key_file import SigningKeysError
-from app.watch.trouble import log_place, trouble_of
+from app.watch.trouble import log_traceback, trouble_of
 from domain.errors import (
     Conflict,
     InstallationHeld,
@@ -92,5 +92,5 @@ def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
         return error, {**replies.replay_headers(error.is_bound), **more}
     if isinstance(error, OUTAGE | SigningKeysError):  # The reader of the keys has logged it.
         return problems.UNAVAILABLE, {}
-    log_place(logger, error)
+    log_traceback(logger, error)
     return problems.INTERNAL, {}

@@ -21,7 +21,7 @@ from app.http.edge.problems import INTERNAL, UNAVAILABLE
 from app.http.edge.replies import LATER, Pending
 from app.http.server.loop import ALIVE, LIVEZ, Environ, Loop, Reply, Started
 from app.http.server.threads import Renewals, Threads, soon
-from app.watch.trouble import log_place
+from app.watch.trouble import log_traceback
 from domain.blocking import WouldBlock, blocking, forbid_blocking
 from domain.errors import RateLimited, Refused
 from domain.limiter import Limiter, Owner
@@ -106,7 +106,7 @@ class Gateway:
             reply = loop.problem(UNAVAILABLE, environ)
             reply.headers.append(("Connection", "close"))
         except Exception as error:  # noqa: BLE001  # There is an answer to every error.
-            log_place(logger, error)
+            log_traceback(logger, error)
             reply = loop.problem(INTERNAL, environ)
         if reply is not None:
             await send(_start_of(reply.status, reply.headers))
@@ -287,7 +287,7 @@ class _Call:
             reply = self._call(app, {**base, **self.environ, "wsgi.input": BytesIO(self._body)})
         except BaseException as error:  # noqa: BLE001  # Whatever the error, the thread goes on to the next request.
             if not isinstance(error, OSError):  # The client has gone, or is too slow.
-                log_place(logger, error)
+                log_traceback(logger, error)
             if self._until_s is None:
                 reply = self.replies.problem(INTERNAL, self.environ)
         soon(self.ended.get_loop(), partial(_settle, self.ended, reply))

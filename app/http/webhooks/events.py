@@ -24,7 +24,7 @@ from app.http.edge.request import CURRENT, Given
 from app.http.edge.schemas import OR_EMPTY
 from app.http.webhooks import message_docs
 from app.security.authorization import Caller
-from app.watch.trouble import log_place
+from app.watch.trouble import log_traceback
 from domain.errors import NotFound, Refused, ServiceUnavailable, ValidationFailed
 from domain.ids import derive_id
 from domain.limiter import Limiter
@@ -166,7 +166,7 @@ class Waiters:
             try:
                 is_behind = self._refresh()
             except Exception as error:  # noqa: BLE001  # Those who wait get an answer all the same.
-                log_place(logger, error)
+                log_traceback(logger, error)
                 self._notify(None)
             pause.wait(PACE_S)
             if not is_behind:

@@ -24,7 +24,7 @@ from app.http.docs import DOCUMENT
 from app.http.edge.request import query_of
 from app.http.server import threads
 from app.http.server.loop import Environ
-from app.security import ring
+from app.security import key_store
 from app.security.authorization import TRUSTED, Authorizer, Memory
 from domain.blocking import NeedsThread, WouldBlock
 from domain.cause import Cause
@@ -162,7 +162,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[
 @pytest.fixture
 def house(alone: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     made = House(alone)
-    monkeypatch.setattr(ring, "RECHECK", HOUR)  # Once a second that look is left to a thread.
+    monkeypatch.setattr(key_store, "RECHECK", HOUR)  # Once a second that look is left to a thread.
     begin = SingleLookup.prepare
 
     def noted(self: SingleLookup, request: LookupRequest, cause: Cause) -> PendingLookup:
@@ -351,7 +351,7 @@ def test_memory_of_a_caller_is_read_anew_before_it_ends(
 ) -> None:
     tenant = house.service.tenant()
     house.warm(tenant)
-    monkeypatch.setattr(ring, "RECHECK", TRUSTED)
+    monkeypatch.setattr(key_store, "RECHECK", TRUSTED)
     house.begun.clear()
     until_s = time.monotonic() + 3 * TRUSTED.total_seconds()
     while time.monotonic() < until_s:
