@@ -111,12 +111,12 @@ class Limiter:
     @contextmanager
     def slot(self, owner: Owner) -> Iterator[None]:
         """Have a slot during the block, after `wait_s` at most; raises as `enter` does."""
-        turn = Lock()
-        turn.acquire()
-        if not self.enter(owner, turn.release):
+        ready = Lock()
+        ready.acquire()
+        if not self.enter(owner, ready.release):
             with blocking():
-                in_time = turn.acquire(timeout=self.wait_s)
-            if not in_time and self._withdraw(owner, turn.release):
+                in_time = ready.acquire(timeout=self.wait_s)
+            if not in_time and self._withdraw(owner, ready.release):
                 raise RateLimited(self.beyond_share)
         try:
             with self.shown():

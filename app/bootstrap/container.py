@@ -101,10 +101,10 @@ from domain.provider_errors import ProviderError
 from domain.webhooks.commands import Webhooks
 from domain.webhooks.signatures import WebhookSigner
 from projections.audit.covering import ChangedCheckpoint
-from projections.audit.kept_tree import KeptTree
 from projections.audit.report import Failure
-from projections.audit.tree_keeper import TreeKeeper
-from projections.audit.witnesses import Claim, Claims, KeptLeaves, Witness
+from projections.audit.stored_tree import StoredTree
+from projections.audit.tree_builder import TreeBuilder
+from projections.audit.witnesses import Claim, Claims, StoredLeaves, Witness
 from projections.engine.consumer import Source
 from projections.engine.database import Database
 from projections.engine.freshness import Freshness
@@ -134,7 +134,7 @@ from projections.stores.faults import Faults
 from projections.stores.lookup_cache import SqlLookupCache
 from projections.stores.notes import Notes
 from projections.stores.personal_keys import PersonalKeys
-from projections.stores.reading_turns import ReadingSchedule
+from projections.stores.reading_schedule import ReadingSchedule
 from projections.stores.readings import SqlReadings
 from workers import actors
 from workers.bulk import BulkLookup
@@ -220,7 +220,7 @@ class Container:
         self.settings = settings
         self.clock = clock
         self.monotonic: Callable[[], float] = time.monotonic
-        self.began = clock(), self.monotonic()
+        self.started = clock(), self.monotonic()
         self.gate = Gate(self)
         self.new_id = uuid4
         self.is_closed = False
@@ -278,8 +278,8 @@ class Container:
     shared_settings = part(lambda c: SharedSettings(c.notes, c.settings, c.role))
     checkpoint_store = part(lambda c: CheckpointStore(c.databases.keys))
     webhook_deliveries = part(lambda c: Deliveries(c.views))  # Beside its planner's position.
-    reading_turns = part(lambda c: ReadingSchedule(c.stores))
-    kept_tree = auto(KeptTree)
+    reading_schedule = part(lambda c: ReadingSchedule(c.stores))
+    stored_tree = auto(StoredTree)
 
     def faults_of(self, store: str) -> Faults:
         location, count = self.persistence.location, partial(self.metrics.count, "store_errors")
@@ -301,13 +301,13 @@ class Container:
         return [
             OwnTables("stores", 2, stores, [self.lookup_cache.metadata, self.readings.metadata]),
             OwnTables("counters", 1, stores, [self.counters.metadata]),
-            OwnTables("reading_turns", 1, stores, [self.reading_turns.metadata]),
+            OwnTables("reading_turns", 1, stores, [self.reading_schedule.metadata]),
             OwnTables("simulated_network", 1, stores, [simulated(self).metadata]),
             OwnTables("personal_keys", 1, keys.database, [keys.metadata], cheap=False),
             OwnTables("key_branches", 1, keys.database, [keys.branch_metadata], cheap=False),
             OwnTables("checkpoints", 1, keys.database, [checkpoints.metadata], cheap=False),
             OwnTables("notes", 1, keys.database, [self.notes.metadata]),
-            OwnTables("audit_tree", 1, self.views, [self.kept_tree.metadata]),
+            OwnTables("audit_tree", 1, self.views, [self.stored_tree.metadata]),
             OwnTables("webhook_deliveries", WebhookPlanner.version, self.views, [sent.metadata]),
             # Without positions every read model is rebuilt, and the dispatcher starts at the head.
             OwnTables("positions", 1, self.views, [self.positions.metadata]),
@@ -347,7 +347,7 @@ class Container:
 
     # What an auditor can check.
 
-    tree_keeper = auto(TreeKeeper, tree="kept_tree")
+    tree_builder = auto(TreeBuilder, tree="stored_tree")
     checkpoint_keys = auto(CheckpointKeys, directory="settings.signing_keys")
 
     checkpoints = auto(
@@ -379,7 +379,7 @@ class Container:
             fault = signed.fault(known, verify_signature) if signed.is_by(known) else None
             name = f"our checkpoint of {checkpoint.at:%Y-%m-%d %H:%M:%S}"
             ours.append(Claim(name, checkpoint, fault))
-        leaves = KeptLeaves(self.views, self.kept_tree)
+        leaves = StoredLeaves(self.views, self.stored_tree)
         return [leaves, Claims(ours, listed=False, damaged=spoiled)]
 
     nightly_audit = auto(NightlyAudit)

@@ -101,7 +101,7 @@ class Observed:
         parts, now = self._opened(), self._parts.clock()
         oldest: Mapping[str, datetime] = {}
         if parts.settings.readings_refresh_s:
-            oldest = parts.reading_turns.oldest(parts.networks.names)
+            oldest = parts.reading_schedule.oldest(parts.networks.names)
         return {"oldest_reading_seconds": {name: _age_s(now, at) for name, at in oldest.items()}}
 
     def audit(self) -> Values:

@@ -77,7 +77,7 @@ class Sandbox:
         reading = self.background_reading
         wait_until_projected(self.log, reading.database, self.positions, [reading.links.name])
         reading.enter()
-        hasten = reading.reading_turns.hasten  # Nothing may fail once the clock has moved.
+        hasten = reading.reading_schedule.hasten  # Nothing may fail once the clock has moved.
         return self.counters.advance_simulated(by, owner, lambda it: hasten(it, SIMULATED, owner))
 
     def happen(self, link: Link, action: str, given: Mapping[str, Any]) -> bool:

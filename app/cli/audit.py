@@ -27,10 +27,10 @@ from projections.audit.auditor import verify as audit_log
 from projections.audit.checkpoint import NotACheckpoint, SignedCheckpoint, read_verifier_key
 from projections.audit.report import Failure, Report
 from projections.audit.tree import CompactRange, leaf_hash, root_from_path
-from projections.audit.witnesses import Claim, Claims, KeptLeaves, Witness
+from projections.audit.witnesses import Claim, Claims, StoredLeaves, Witness
 from projections.engine.rebuild import Progress
 from projections.models.transactions import replayed
-from projections.stores.checkpoints import KeptCheckpoint
+from projections.stores.checkpoints import StoredCheckpoint
 from workers.checkpoints import NotAccepted
 
 NOTE = click.Path(path_type=Path, dir_okay=False, exists=True)
@@ -127,7 +127,7 @@ def make_checkpoint(session: Session, out: Path | None) -> Said | Mapping[str, A
     it nowhere.
     """
     container = session.container
-    container.tree_keeper.catch_up(progress=session.watch("Hashing"))
+    container.tree_builder.catch_up(progress=session.watch("Hashing"))
     signed = _sign(session).signed
     try:
         if not container.gate.is_shut():
@@ -141,7 +141,7 @@ def make_checkpoint(session: Session, out: Path | None) -> Said | Mapping[str, A
     return facts_of(signed)
 
 
-def _sign(session: Session) -> KeptCheckpoint:
+def _sign(session: Session) -> StoredCheckpoint:
     """Sign a checkpoint for an operator, whom an event names before anything is signed."""
     log = session.container.log
     return session.container.checkpoints.make(
@@ -213,7 +213,7 @@ def check_behind(container: Container, note: Path, notes: Notes, progress: Progr
     The checkpoint itself proves that tree, so nothing before its position has to be read.
     """
     signed = read_note(note)
-    checkpoint, tree = signed.checkpoint, container.kept_tree
+    checkpoint, tree = signed.checkpoint, container.stored_tree
     if (fault := fault_of(container, signed, notes.keys, str(note))) is not None:
         refuse(f"{note}: {fault}")
     if older := [name for name, n in notes.notes.items() if n.checkpoint.size < checkpoint.size]:
@@ -225,7 +225,7 @@ def check_behind(container: Container, note: Path, notes: Notes, progress: Progr
         reason = f"{note}: the kept tree is not the one that it signed; use --against"
         return Report(failures=[Failure(checkpoint.position, reason)])
     witnesses: list[Witness] = [
-        KeptLeaves(container.views, tree, checkpoint.size),
+        StoredLeaves(container.views, tree, checkpoint.size),
         notes.claims(container, before),
     ]
     return check_log(container.log, progress, witnesses, checkpoint.position)
@@ -295,19 +295,19 @@ def prove(session: Session, transaction_id: UUID) -> Said:
     container = session.container
     progress = session.watch("Hashing")
     container.projector.catch_up()
-    container.tree_keeper.catch_up(progress=progress)
+    container.tree_builder.catch_up(progress=progress)
     with container.views.reading() as connection:
         entry = container.transactions.of_any(connection, transaction_id)
         if entry is None:
             refuse(f"there is no transaction {transaction_id}")
-        index = container.kept_tree.index_of(connection, entry.position)
+        index = container.stored_tree.index_of(connection, entry.position)
     row = container.log.stored(entry.position - 1, 1)[0]
     stored = _vouching(session, entry.position)
     checkpoint = stored.signed.checkpoint
     if index is None:
         refuse(DENIED)
     with container.views.reading() as connection:
-        path = container.kept_tree.path(connection, index, checkpoint.size)
+        path = container.stored_tree.path(connection, index, checkpoint.size)
     if root_from_path(leaf_hash(*row), index, checkpoint.size, path) != checkpoint.root:
         refuse(DENIED)
     proof = {
@@ -320,7 +320,7 @@ def prove(session: Session, transaction_id: UUID) -> Said:
     return Said(proof, [in_json(proof)])
 
 
-def _vouching(session: Session, position: int) -> KeptCheckpoint:
+def _vouching(session: Session, position: int) -> StoredCheckpoint:
     """Return the newest checkpoint if it covers a position; else sign one, which needs a right."""
     container = session.container
     stored = container.checkpoint_store.newest()

@@ -31,12 +31,12 @@ from domain.cause import Cause
 from domain.errors import NotPossible, refuse
 from domain.months import first_instant, month_of, next_month
 from projections.audit.checkpoint import key_id_of, verifier_key
-from projections.audit.tree_keeper import TreeKeeper
+from projections.audit.tree_builder import TreeBuilder
 from projections.engine.positions import Lag, lags
 from projections.engine.read_model import ReadModel
 from projections.engine.rebuild import rebuild_all
 
-TREE = TreeKeeper.name
+TREE = TreeBuilder.name
 Row = dict[str, Any]
 Choice = Literal["before", "number", "link", "lookup", "job"]
 CHOICES: Sequence[Choice] = get_args(Choice)
@@ -208,7 +208,7 @@ def rebuild(session: Session, name: str | None, *, everything: bool) -> list[Row
     container = session.container
     if name == TREE:
         session.record_act("tree.rebuilt", f"position {container.log.head()}")
-        reached = {TREE: container.tree_keeper.restart(session.watch("Hashing"))}
+        reached = {TREE: container.tree_builder.restart(session.watch("Hashing"))}
     else:
         models = _models(container, name)
         what = models[0].name if len(models) == 1 else "all read models"

@@ -20,7 +20,7 @@ from domain.accounts.wallet import PAID_IN
 from domain.months import next_month
 from projections.engine.shape import format_time
 from projections.engine.sql_views import SqlView
-from projections.finance.figures import Figures, Found, Wanted, as_id, balances, by_day, place_of
+from projections.finance.figures import Figures, Found, Wanted, as_id, balances, by_day, cursor_of
 from projections.finance.views import DAILY, STATEMENTS, TOTALS, TRANSACTIONS
 from projections.models.transactions import KINDS
 
@@ -125,7 +125,7 @@ class Pages:
             owner=owner,
             hint=hint,
             kinds=KINDS,
-            older=place_of(wanted, entries[-1]) if more else None,
+            older=cursor_of(wanted, entries[-1]) if more else None,
         )
 
     def transactions_csv(self) -> Response:

@@ -74,7 +74,7 @@ def capacity(container: Container, disk_bytes: int | None = None) -> Capacity:
     sizes = sizes_of(container)
     pace = _pace(container, sum(sizes.values()))
     uses = [
-        _database(container.tree_keeper.events(container.log.head()), sizes),
+        _database(container.tree_builder.events(container.log.head()), sizes),
         _disk(container, sum(sizes.values()), pace, disk_bytes),
         *_connections(container),
         *_queues(container),
@@ -121,7 +121,7 @@ def _pace(container: Container, whole: int) -> Pace | None:
         since = max(now - WINDOW, first[0].timestamp) if first else now
         if now - since < WINDOW_MIN:
             return None
-        count = container.tree_keeper.events
+        count = container.tree_builder.events
         whole_events = count(log.head())
         events = whole_events - count(log.position_before(since))
     except Poisoned:  # `doctor` tells of it.

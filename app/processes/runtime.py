@@ -24,7 +24,7 @@ from projections.stores.counters import SLICES
 from workers.checkpoints import NotAccepted
 from workers.reading import READERS
 from workers.schedule import AGAIN, TICK_S, Schedule, Task, run_schedule
-from workers.webhooks import KEPT as WEBHOOKS_KEPT
+from workers.webhooks import RETENTION
 
 Role = Literal["projector", "dispatcher", "worker", "clock"]
 ROLES: tuple[Role, ...] = ("projector", "dispatcher", "worker", "clock")
@@ -218,13 +218,13 @@ class Runtime:
             return None
         oldest = container.clock() - container.answer_rules().oldest
         container.counters.forget_lapsed()
-        purged = container.webhook_deliveries.forget(container.clock() - WEBHOOKS_KEPT, PURGE_PARTS)
+        purged = container.webhook_deliveries.forget(container.clock() - RETENTION, PURGE_PARTS)
         forgotten = container.lookup_cache.forget(oldest, parts_max=PURGE_PARTS)
         if forgotten:
             container.stores.wipe()
-        if (set_at := container.cut_off.began) != self._set_at:  # Since then no clock was set.
+        if (set_at := container.cut_off.started) != self._set_at:  # Since then no clock was set.
             container.webhook_deliveries.put_right(container.clock())
-            container.reading_turns.put_right(container.clock())
+            container.reading_schedule.put_right(container.clock())
             self._set_at = set_at
         return AGAIN if max(purged, forgotten) >= PURGE_PARTS * PART_ROWS else None
 

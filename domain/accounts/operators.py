@@ -22,7 +22,7 @@ Right = Literal["money", "approve", "catalogue", "keys", "audit"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
 MANAGES: Right = "keys"  # The right to create and revoke operators, and to give them keys.
 APPROVES: Right = "approve"
-TAKE_TWO: frozenset[Right] = frozenset({"money", "approve", "keys"})  # Once there is a limit.
+NEED_TWO: frozenset[Right] = frozenset({"money", "approve", "keys"})  # Once there is a limit.
 
 # Returns what is saved with what two have to want; raises where it has to wait (`Approvals`).
 Permit = Callable[..., Sequence[Root]]
@@ -229,8 +229,8 @@ class Operators:
             if MANAGES not in may and not any(each.manages for each in known):
                 message = f"this operator needs the right {MANAGES}: nobody else has it"
                 raise NotPossible(message)
-            takes_two = TAKE_TWO.intersection(may)
-            used = permit("operator", cause, subject=name, may=[*may]) if takes_two else ()
+            needs_two = NEED_TWO.intersection(may)
+            used = permit("operator", cause, subject=name, may=[*may]) if needs_two else ()
             stream_id = operator_id(len(known) + 1)
             key_hash = key_for(stream_id)
             made = Operator.register(stream_id, cause, name=name, may=may, key_hash=key_hash)
@@ -246,7 +246,7 @@ class Operators:
 
         def rotate(newest: Operator) -> None:
             newest.rotate_key(key_hash, cause)
-            if cause.actor != newest.actor and TAKE_TWO.intersection(newest.may):
+            if cause.actor != newest.actor and NEED_TWO.intersection(newest.may):
                 self.log.append(*permit("key", cause, subject=str(operator_id)), newest)
 
         return self._change(operator_id, rotate)

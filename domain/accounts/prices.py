@@ -67,13 +67,13 @@ class Prices:
         self._log = log
         self._currency = currency
         self._micros = self._default_micros = setting_micros or 0
-        self.looked_s = -inf
+        self.read_s = -inf
 
     def of_lookup(self, own_micros: int | None) -> int:
         """Return what a lookup costs an organization: its own price, or that of all."""
         if own_micros is not None:
             return own_micros
-        if time.monotonic() - self.looked_s > STALE_S:
+        if time.monotonic() - self.read_s > STALE_S:
             may_block("price of a lookup", self.refresh)
             self.refresh()
         return self._micros
@@ -83,7 +83,7 @@ class Prices:
         found = self._log.find(LookupPrice, PRICE_ID)
         known = None if found is None else found.amount_micros
         self._micros = self._default_micros if known is None else known
-        self.looked_s = time.monotonic()
+        self.read_s = time.monotonic()
         return found
 
     def set_first(self, amount_micros: int, cause: Cause) -> None:

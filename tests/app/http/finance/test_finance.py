@@ -33,7 +33,7 @@ def closed_books(share_service: MakeService, clock: SetClock) -> Service:
     made = share_service(clock=clock)
     made.container.shared_clock = clock
     made.container.monotonic = lambda: clock().timestamp()
-    made.container.began = clock(), clock().timestamp()
+    made.container.started = clock(), clock().timestamp()
     return made
 
 
