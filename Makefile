@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run start quick test check again lint types imports bench soak ready
+.PHONY: help install run start quick test check again lint types imports bench soak ready release
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ soak: .venv/.dev ## Inflict every fault more often; writes docs/reliability.md (
 bench: .venv/.dev ## Measure beside limits; DATABASE=postgresql measures that, JSON=1 prints lines
 	@$(BIN)/python -m tests.bench
 
+release: .venv/.dev ## VERSION=1.2.3 becomes the release of the change logs, if nothing broke
+	@$(BIN)/python -m tests.release "$(VERSION)"
+
 # A stamp is touched last, so an install that was cut short starts again.
 # Most of the tools is never imported, so Python compiles what is, when it is.
 .venv/.runtime: requirements.lock
@@ -105,5 +108,5 @@ bench: .venv/.dev ## Measure beside limits; DATABASE=postgresql measures that, J
 python = $(shell $(PYTHON) -c '$(1)' >/dev/null 2>&1 && echo yes)
 UNSET = $(each) is not set; name a PostgreSQL and a RabbitMQ, or use: make run
 OLD = Python 3.11 or newer is needed and "$(PYTHON)" is not; name one: make PYTHON=python3.11
-VERSION = $(shell $(PYTHON) -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
-NO_VENV = $(PYTHON) cannot make virtual environments; on Debian: apt install $(VERSION)-venv
+NAMED = $(shell $(PYTHON) -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+NO_VENV = $(PYTHON) cannot make virtual environments; on Debian: apt install $(NAMED)-venv
