@@ -113,10 +113,8 @@ class BulkLookup:
         return self.committer.commit_entries(job.organization_id, refunds, cause, job)
 
     def _seal(self, job: BulkJob, answers: Sequence[Answer]) -> Sealed:
-        details = [answer.details for answer in answers]
-        results = PersonalResults(
-            [each.facts for each in answers], details if any(details) else None
-        )
+        more = [answer.details for answer in answers]
+        results = PersonalResults([each.facts for each in answers], more if any(more) else None)
         clear = msgspec.json.encode(results)
         month = job.created.personal.month
         return self.vault.seal(job.organization_id, month, job.id, clear, exactly=True)

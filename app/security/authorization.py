@@ -283,13 +283,13 @@ def _statement(
     positions: Positions, organizations: Organizations, clients: ApiClients
 ) -> Select[*tuple[Any, ...]]:
     """Select a client, an organization, and how fresh both are; NULLs without an organization."""
-    places, client, organization = positions.rows.c, clients.rows.c, organizations.rows.c
+    known, client, organization = positions.rows.c, clients.rows.c, organizations.rows.c
     # A model that never caught up has NULL there, which `min` would ignore.
     names = (clients.name, organizations.name)
-    oldest = func.min(func.coalesce(places.caught_up_at, 0))
+    oldest = func.min(func.coalesce(known.caught_up_at, 0))
     caught_up_at = (
         select(case((func.count() == len(names), oldest), else_=0))
-        .where(or_(*(places.name == name for name in names)))
+        .where(or_(*(known.name == name for name in names)))
         .scalar_subquery()
     )
     wanted = organization.id == bindparam("wanted", type_=organization.id.type)

@@ -24,8 +24,8 @@ def log_traceback(logger: logging.Logger, error: BaseException) -> None:
     logger.error("%s raised in\n%s", type(error).__name__, trace)
 
 
-def trouble_of(error: BaseException, place: str) -> str:
-    """Say why the database at `place` failed, without passwords; names `migrate` if tables miss."""
+def trouble_of(error: BaseException, location: str) -> str:
+    """Say why the database at `location` failed, without passwords; names `migrate` if tables miss."""
     root = _root(error)
     lines, state = mask(str(root)).splitlines() or [""], getattr(root, "sqlstate", None)
     said = lines[0].strip()  # The other lines may quote values.
@@ -36,14 +36,14 @@ def trouble_of(error: BaseException, place: str) -> str:
     if state in UNDEFINED or said.startswith(MISSING):
         return NOT_MIGRATED
     if isinstance(root, PoolTimeout) or type(root).__name__ == "PoolTimeout":
-        return f"a full pool: every connection of this process to {place} is in use ({said})"
+        return f"a full pool: every connection of this process to {location} is in use ({said})"
     if REFUSAL in said:
-        return f"the database {place} refuses: {said.partition(REFUSAL)[2].strip()}"
+        return f"the database {location} refuses: {said.partition(REFUSAL)[2].strip()}"
     if state is None and not hasattr(root, "sqlite_errorcode"):
         # One line per host.
         text = "; ".join(line.strip() for line in lines) or type(root).__name__
-        return f"the database {place} cannot be reached: {text}"
-    return f"the database {place} says: {said}"
+        return f"the database {location} cannot be reached: {text}"
+    return f"the database {location} says: {said}"
 
 
 def _root(error: BaseException) -> BaseException:

@@ -172,7 +172,7 @@ class Operators:
         """Tell whether somebody could ever approve: with the right, and a key of their own."""
         return any(APPROVES in each.may and each.has_renewed for each in self._each())
 
-    def idle_since(self, actors: Collection[str | None], asked_at: datetime) -> datetime | None:
+    def idle_since(self, actors: Collection[str | None], since: datetime) -> datetime | None:
         """Return since when nobody but these actors could approve what was asked; None: some can.
 
         To be sure, since the newest key of the others was made or refused.
@@ -180,7 +180,7 @@ class Operators:
         others = [e for e in self._each() if APPROVES in e.may and e.actor not in actors]
         if any(each.has_own_key and not each.revoked for each in others):
             return None
-        return max([asked_at, *(each.last_event_at for each in others)])
+        return max([since, *(each.last_event_at for each in others)])
 
     def is_revoked(self, actor: str | None) -> bool:
         """Tell whether an actor is an operator who is revoked, whose open proposals are void."""

@@ -142,7 +142,7 @@ class Database:
         level = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
         engine = self.engine.execution_options(**level)
         with self._slot(), engine.connect() as connection, connection.begin() as transaction:
-            with nullcontext() if self._is_sqlite else _taking_its_time(connection):
+            with nullcontext() if self._is_sqlite else _untimed(connection):
                 yield connection
             transaction.rollback()
 
@@ -159,7 +159,7 @@ class Database:
 
 
 @contextmanager
-def _taking_its_time(connection: Connection) -> Iterator[None]:
+def _untimed(connection: Connection) -> Iterator[None]:
     """Lift the time limits of PostgreSQL for a reader of whole tables, which may sort and pause."""
     for limit in ("idle_in_transaction_session_timeout", "statement_timeout"):
         connection.exec_driver_sql(f"SET LOCAL {limit} = 0")

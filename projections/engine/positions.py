@@ -141,12 +141,12 @@ def by_position(known: Iterable[Position]) -> Mapping[int, Sequence[Position]]:
 def _update(
     connection: Connection,
     change: str,
-    places: Sequence[Position],
+    positions: Sequence[Position],
     *values: Any,
     is_fenced: bool = False,
 ) -> None:
     """Change the rows that still stand where they were read, or raise Fenced if not all do."""
-    for old, members in by_position(places).items():
+    for old, members in by_position(positions).items():
 
         def check(moved: int, members: Sequence[Position] = members) -> None:
             if is_fenced and moved != len(members):

@@ -164,7 +164,7 @@ class Datastore(PostgresDatastore):
                 "autocommit": True,
                 "cursor_factory": BinaryCursor,
             },
-            connection_class=_noting(self.refusals),
+            connection_class=_remembering(self.refusals),
             configure=lambda connection: self._check_server(connection, conninfo),
             min_size=0,
             max_size=POOL_MAX,
@@ -236,7 +236,7 @@ class Datastore(PostgresDatastore):
             error.__cause__ = refusal
 
 
-def _noting(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnection]:
+def _remembering(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnection]:
     """Return a connection class that remembers why the last connection could not be opened."""
 
     class Noting(LogConnection):
