@@ -25,7 +25,7 @@ def log_traceback(logger: logging.Logger, error: BaseException) -> None:
 
 
 def trouble_of(error: BaseException, location: str) -> str:
-    """Say why the database at `location` failed, without passwords; names `migrate` if tables miss."""
+    """Say why the database at `location` failed, without passwords; `migrate` if tables miss."""
     root = _root(error)
     lines, state = mask(str(root)).splitlines() or [""], getattr(root, "sqlstate", None)
     said = lines[0].strip()  # The other lines may quote values.
