@@ -760,6 +760,7 @@ class Container:
 
     secret_hasher = auto(SecretHasher, peppers="pepper")
     rate_limits = auto(RateLimits)
+    handover_limits = auto(RateLimits)  # Strangers open those, and must not make others forget.
     throttle = auto(Throttle)
     authorizer = auto(Authorizer, database="views", usual_limit="settings.rate_limit_per_minute")
 

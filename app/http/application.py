@@ -39,6 +39,7 @@ from app.http.edge.request import (
     request_id_of,
 )
 from app.http.finance import routes as finance
+from app.http.links import handover, traveller
 from app.http.links import routes as links
 from app.http.lookups import routes as lookups
 from app.http.server.gateway import Gateway, Service
@@ -54,7 +55,10 @@ NOWHERE = "/nowhere"  # No route has this path.
 NOTIFICATIONS = "/networks/<name>/notifications"  # Networks send them, and no partner.
 ENCODED = re.compile("%2f|%5c", re.IGNORECASE)
 # To read 64 KiB of one of these takes a tenth of a second; nobody needs so many words.
-SHORT_HEADERS = ("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "HTTP_PREFER")
+SHORT_HEADERS = (
+    *("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "HTTP_ACCEPT_LANGUAGE"),
+    *("HTTP_PREFER", "HTTP_USER_AGENT"),
+)
 SHORT_HEADER_CHARS_MAX = 4096
 
 logger = logging.getLogger(__name__)
@@ -189,6 +193,7 @@ def create_app(container: Container) -> Edge:
         plans.blueprint,
         links.blueprint,
         links.plans_blueprint,
+        handover.blueprint,
         wallet.blueprint,
         account.blueprint,
         deposits.blueprint,
@@ -202,6 +207,7 @@ def create_app(container: Container) -> Edge:
     app.extensions[docs.DOCUMENT] = openapi.register(app, container.settings, groups)
     app.operations = {f"{g.name}.{each.name}": each for g in groups for each in g.operations}
     app.register_blueprint(docs.blueprint)
+    app.register_blueprint(traveller.pages)
     # What is in no document.
     app.add_url_rule(NOTIFICATIONS, view_func=links.receive_notification, methods=["POST"])
     app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)

@@ -42,6 +42,7 @@ UNKNOWN_BEFORE = {
     "`privacy erase`": "erasure.made",
     "play money": "deposit.played",
     "a request to send again all that failed": "webhook_request.redeliveries_asked",
+    "a page for a traveller": "handover.made link.handover_set",
 }
 UPGRADED = timedelta(days=30)  # For so long somebody may want to go back.
 SEE_DOCTOR = "see: python -m app doctor"

@@ -135,7 +135,9 @@ def _kind_if_of_number(
 def _add(container: Container, wanted: Wanted, kind: Kind, stream_id: UUID) -> None:
     """Add all that is sealed of a stream and still there."""
     vault, owner = container.vault, wanted.organization_id
-    history = container.log.history(stream_id)
+    history = [*container.log.history(stream_id)]
+    handovers = (each.handover_id for each in history if isinstance(each, Link.HandoverSet))
+    history += [event for each in handovers if each for event in container.log.history(each)]
     sealed = [each for event in history for each in seals_of(event)]
     keys = sorted({each.month for each in sealed})
     wanted.pieces += [

@@ -37,7 +37,7 @@ SECRET = re.compile(
     |(?P<iccid>(?<![0-9A-Za-z.])[0-9]{18,22}(?![0-9A-Za-z]))
     |(?P<lpa>LPA:1\$[^\s"'\\,]*)
     |(?P<token>eyJ[\w-]+\.[\w-]+\.[\w-]+|(?i:\b(?:Bearer|Basic)\s+[\w.~+/=-]{8,}))
-    |(?P<secret>\b(?:cls|opk)_[\w-]{8,})
+    |(?P<secret>\b(?:cls|opk|hov)_[\w-]{8,})
     |(?P<password>(?<=://)[^\s:@/'"]*:[^\s@'"]+(?=@)|\bpassword=[^\s&'"]+)""",
     re.VERBOSE,
 )

@@ -36,7 +36,7 @@ UUID_FORM = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 # activation code, a secret of ours, a token (RFC 7519).
 _PERSONAL = re.compile(
     r"\+(?:[^0-9A-Za-z]*[0-9]){7}|[0-9](?:[^0-9A-Za-z]*[0-9]){9}"
-    r"|[Ll][Pp][Aa]:|cls_|opk_|whsec_|eyJ"
+    r"|[Ll][Pp][Aa]:|cls_|opk_|hov_|whsec_|eyJ"
 )
 # What is made by chance may hold ten digits: UUIDs, and the long hexadecimal ids of traces.
 _RANDOM = re.compile(

@@ -12,7 +12,16 @@ from msgspec.structs import asdict
 
 from app.http.accounts.input import NOT_A_TIME
 from app.http.accounts.input import Moment as TimeField
-from app.http.edge.input import NOT_A_FLAG, PageQuery, Reads, choice, described, parse_id, repeats
+from app.http.edge.input import (
+    NOT_A_FLAG,
+    Flag,
+    PageQuery,
+    Reads,
+    choice,
+    described,
+    parse_id,
+    repeats,
+)
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Answer, Page, example, replay_headers, show_page, span_of
 from app.http.edge.request import CURRENT, Given, reached
@@ -198,15 +207,6 @@ class Types(Reads, fields.List[str]):
         if twice := repeats(types):
             raise ValidationError({at: [TWICE] for at in twice})
         return types
-
-
-class Flag(Reads, fields.Boolean):
-    """True or false, not a text or number that could mean it."""
-
-    def read(self, value: Any) -> bool:
-        if not isinstance(value, bool):
-            raise ValidationError(NOT_A_FLAG)
-        return value
 
 
 class WebhookBody(Schema):
