@@ -23,7 +23,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run start quick test check again lint types imports bench soak ready
+.PHONY: help install run start quick test check again lint types imports bench soak ready release
+.PHONY: sbom advisories manifests
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +87,19 @@ soak: .venv/.dev ## Inflict every fault more often; writes docs/reliability.md (
 bench: .venv/.dev ## Measure beside limits; DATABASE=postgresql measures that, JSON=1 prints lines
 	@$(BIN)/python -m tests.bench
 
+release: .venv/.dev ## VERSION=1.2.3 becomes the release of the change logs, if nothing broke
+	@$(BIN)/python -m tests.release "$(VERSION)"
+
+# Three looks at a release, none a part of CI: their tools have a lock and a place of their own.
+sbom: .venv/.release ## Write sbom.json, the bill of materials of what runs (CycloneDX)
+	@.venv/release/bin/cyclonedx-py requirements --output-reproducible --output-file sbom.json requirements.lock
+
+advisories: .venv/.release ## Ask for known holes of the locked packages; needs the internet
+	@.venv/release/bin/pip-audit --strict --disable-pip --require-hashes -r requirements.lock -r requirements-tracing.lock
+
+manifests: .venv/.release ## Hold ops/kubernetes, or OVERLAY=DIR, to the schemas of Kubernetes; needs kubectl
+	@kubectl kustomize "$(or $(OVERLAY),ops/kubernetes)" | .venv/release/bin/kubernetes-validate --strict -
+
 # A stamp is touched last, so an install that was cut short starts again.
 # Most of the tools is never imported, so Python compiles what is, when it is.
 .venv/.runtime: requirements.lock
@@ -101,9 +115,15 @@ bench: .venv/.dev ## Measure beside limits; DATABASE=postgresql measures that, J
 	@$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
 	@touch $@
 
+.venv/.release: requirements-release.lock
+	@echo 'Installing what looks at a release into .venv/release'
+	@$(PYTHON) -m venv --clear .venv/release
+	@.venv/release/bin/python -m pip -qq --no-input --disable-pip-version-check install --require-hashes -r $<
+	@touch $@
+
 # Empty unless the statements run and exit with 0.
 python = $(shell $(PYTHON) -c '$(1)' >/dev/null 2>&1 && echo yes)
 UNSET = $(each) is not set; name a PostgreSQL and a RabbitMQ, or use: make run
 OLD = Python 3.11 or newer is needed and "$(PYTHON)" is not; name one: make PYTHON=python3.11
-VERSION = $(shell $(PYTHON) -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
-NO_VENV = $(PYTHON) cannot make virtual environments; on Debian: apt install $(VERSION)-venv
+NAMED = $(shell $(PYTHON) -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+NO_VENV = $(PYTHON) cannot make virtual environments; on Debian: apt install $(NAMED)-venv
