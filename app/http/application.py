@@ -22,7 +22,7 @@ from app.bootstrap.container import Container
 from app.http import catalogue as plans
 from app.http import docs, health, sandbox
 from app.http import tokens as auth
-from app.http.accounts import account, clients, deposits
+from app.http.accounts import account, deposits
 from app.http.accounts import routes as wallet
 from app.http.edge import compression, errors, openapi
 from app.http.edge.input import BODY_BYTES_MAX
@@ -196,7 +196,7 @@ def create_app(container: Container) -> Edge:
         handover.blueprint,
         wallet.blueprint,
         account.blueprint,
-        clients.blueprint,
+        account.clients_blueprint,
         deposits.blueprint,
         finance.blueprint,
         webhooks.blueprint,

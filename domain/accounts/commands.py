@@ -193,7 +193,8 @@ class Accounts:
             if organization_id is not None:
                 besides = [owner := self._organization(organization_id)]
                 if OF_KEYS in scopes:
-                    owner.add_key_holder(client_id, cause)
+                    held = [*owner.key_holders, client_id]
+                    owner.record(Organization.KeyHoldersChanged, cause, client_ids=held)
             elif OF_MACHINES.intersection(scopes):
                 besides = [*self.approvals.permit("client", cause, may=[*scopes])]
             client = ApiClient.register(

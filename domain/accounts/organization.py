@@ -217,10 +217,6 @@ class Organization(Root):
         if limit_micros != self.spending_limit_micros:
             self.record(self.SpendingLimitSet, cause, limit_micros=limit_micros)
 
-    def add_key_holder(self, client_id: str, cause: Cause) -> None:
-        """Note a client that has the scope `clients`."""
-        self.record(self.KeyHoldersChanged, cause, client_ids=[*self.key_holders, client_id])
-
     def remove_key_holder(self, client_id: str, cause: Cause, *, keeps_one: bool) -> None:
         """Note that a client ends; raises LastClient if one must be left and none would be."""
         if client_id in self.key_holders:

@@ -22,7 +22,6 @@ _END: Final = _TEXT | one_of("EndReason", ["cancelled", "ended"], MORE_MAY_COME)
 _NULL: Final = {"type": "null"}
 _LINK_STATUS: Final = _TEXT | one_of("LinkStatus", LINK_STATES, MORE_MAY_COME)
 _BY: Final = _TEXT | one_of("StatusBy", ["partner", "network", "operator", "end"], MORE_MAY_COME)
-_CLIENT_BY: Final = _TEXT | one_of("ClientBy", ["partner", "operator"], MORE_MAY_COME)
 _DIRECTION: Final = _TEXT | one_of("Direction", ["debit", "credit"])
 _FIELDS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "activation_id": (_ID, "The activation of a plan."),
@@ -33,7 +32,6 @@ _FIELDS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "cancelled_count": (_COUNT, "Items that were cancelled."),
     "change_id": (_ID, "The change of plans."),
     "client_id": (_TEXT, "The API client."),
-    "client_by": (_CLIENT_BY, "Who did it: one of your clients, or we."),
     "code": (_TEXT | one_of("ErrorCode", CODES, MORE_MAY_COME), "The code that a reply has."),
     "completed_count": (_COUNT, "Items with a result."),
     "currency": (_TEXT, "ISO 4217."),
@@ -106,8 +104,8 @@ _TYPES: Final[Mapping[str, tuple[str, str]]] = {
     "wallet.charged": ("The wallet has paid.", _MOVED),
     "wallet.refunded": ("The wallet got a charge back.", f"{_MOVED} refund_of"),
     "wallet.adjusted": ("We have corrected the balance.", f"{_MOVED} direction"),
-    "client.secret_rotated": ("A client has a new secret.", "client_id by=client_by"),
-    "client.deleted": ("A client is refused for ever.", "client_id by=client_by"),
+    "client.secret_rotated": ("A client has a new secret.", "client_id by"),
+    "client.deleted": ("A client is refused for ever.", "client_id by"),
     "webhook.test": ("You have asked for a test.", "webhook_id"),
 }
 _HEADERS: Final = [
