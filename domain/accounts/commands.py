@@ -176,10 +176,7 @@ class Accounts:
         organization_id: UUID | None,
         scopes: Sequence[str],
     ) -> ApiClient:
-        """Register a client of an organization, or an approved machine-to-machine client.
-
-        Raises WaitsForApproval for one that may deposit, once there is an approval limit.
-        """
+        """Register a client; raises WaitsForApproval for one that may deposit, where it must."""
         if unknown := set(scopes) - set(SCOPES):
             message = f"unknown scope: {', '.join(sorted(unknown))}"
             raise NotPossible(message)
@@ -231,10 +228,10 @@ class Accounts:
         """
 
         def attempt() -> tuple[ApiClient, bool]:
-            asked_id = derive_id("secret_rotation", of.organization_id, key)
-            earlier = self.log.find(SecretRotation, asked_id) if key is not None else None
+            request_id = derive_id("secret_rotation", of.organization_id, key)
+            earlier = self.log.find(SecretRotation, request_id) if key is not None else None
             client = self.log.get(ApiClient, of.id)  # It has what the earlier one has changed.
-            asked = {"client_id": of.client_id, "old_ends_s": old_ends_s}
+            facts = {"client_id": of.client_id, "old_ends_s": old_ends_s}
             if earlier is not None:
                 is_other = earlier.client_id != of.client_id
                 refuse_other(client=is_other, old_ends_in=earlier.old_ends_s != old_ends_s)
@@ -243,24 +240,26 @@ class Accounts:
                 raise NotFound
             client.rotations.require_less(ROTATIONS_MAX, cause.at, ROTATED)
             client.rotate_secret(secret_hash, cause, timedelta(seconds=old_ends_s))
-            stream_id = asked_id if key is not None else self.new_id()
-            rotation = SecretRotation.begin(SecretRotation.Asked, cause, stream_id, **asked)
+            stream_id = request_id if key is not None else self.new_id()
+            rotation = SecretRotation.begin(SecretRotation.Asked, cause, stream_id, **facts)
             self.log.append(client, rotation)
             return client, False
 
         return retry_on_conflict(attempt)
 
-    def revoke_client(self, client_id: str, cause: Cause, *, keeps_one: bool = False) -> ApiClient:
+    def revoke_client(
+        self, client_id: str, cause: Cause, *, spares_last: bool = False
+    ) -> ApiClient:
         """Refuse a client for ever; doing it again changes nothing.
 
-        `keeps_one`: not the last one with the scope `clients`, which raises LastClient.
+        `spares_last`: not the last one with the scope `clients`, which raises LastClient.
         """
 
         def revoke(newest: ApiClient) -> None:
             owners = list[Organization]()
             if newest.organization_id is not None:
                 owners = [self._organization(newest.organization_id)]
-                owners[0].remove_key_holder(client_id, cause, keeps_one=keeps_one)
+                owners[0].remove_key_holder(client_id, cause, spares_last=spares_last)
             newest.revoke(cause)
             self.log.append(newest, *owners)
 

@@ -217,11 +217,11 @@ class Organization(Root):
         if limit_micros != self.spending_limit_micros:
             self.record(self.SpendingLimitSet, cause, limit_micros=limit_micros)
 
-    def remove_key_holder(self, client_id: str, cause: Cause, *, keeps_one: bool) -> None:
+    def remove_key_holder(self, client_id: str, cause: Cause, *, spares_last: bool) -> None:
         """Note that a client ends; raises LastClient if one must be left and none would be."""
         if client_id in self.key_holders:
             left = [each for each in self.key_holders if each != client_id]
-            if keeps_one and not left:
+            if spares_last and not left:
                 raise LastClient
             self.record(self.KeyHoldersChanged, cause, client_ids=left)
 

@@ -280,7 +280,7 @@ def delete_client(caller: Caller, given: Given[ApiClient]) -> Client:
     scope `clients` stays. Deleting one again changes nothing.
     """
     revoke, cause = given.parts.accounts.revoke_client, _cause(caller, given)
-    client = revoke(given.found.client_id, cause, keeps_one=True)
+    client = revoke(given.found.client_id, cause, spares_last=True)
     return show_client(client, cause.at, created_at=format_time(client.created_on))
 
 
