@@ -14,7 +14,6 @@ from uuid import UUID
 
 from domain.cause import Cause
 from domain.errors import KEY_ERASED, NotFound, refuse_other
-from domain.ids import derive_id
 from domain.links.link import Link
 from domain.log.aggregate import Created, Root, itself, sets
 from domain.log.log import Log
@@ -25,7 +24,10 @@ _ADDRESS = re.compile(r"hov_([\w-]{43})", re.ASCII)  # Log lines are searched fo
 
 
 class Handover(Root):
-    """What one address shows and until when; its link names the one that counts."""
+    """What one address shows and until when; its link names the one that counts.
+
+    With an Idempotency-Key its id is derived, so the log itself refuses a twin.
+    """
 
     TOPIC = "handover"
 
@@ -47,11 +49,6 @@ class Handover(Root):
         top_up_url: Sealed | None
 
     made: Made
-
-
-def handover_id(link: Link, key: str | None) -> UUID | None:
-    """Return the stream of the request with an Idempotency-Key; None without a key."""
-    return None if key is None else derive_id("handover", link.organization_id, key)
 
 
 def address_of(stream_id: UUID, secret: bytes) -> str:

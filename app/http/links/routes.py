@@ -53,11 +53,12 @@ from app.http.links.input import (
 from app.security.authorization import Caller
 from domain import errors
 from domain.catalogue.plan import SIMULATED
+from domain.ids import derive_id
 from domain.links.change_plans import ASK_S, NOT_THERE, ChangeRequest
 from domain.links.create import LinkRequest
 from domain.links.end_link import UNCHANGED
 from domain.links.failing import refusal_of_link
-from domain.links.handover import SECRET_BYTES, address_of, hand_over, handover_id
+from domain.links.handover import SECRET_BYTES, address_of, hand_over
 from domain.links.link import HANDED_OVER, RENAMED, Link
 from domain.links.offers import INCOMPATIBLE, UNKNOWN
 from domain.links.waiting import SHARE
@@ -358,7 +359,8 @@ def hand_over_link(_: Caller, given: Given[Link]) -> Answer:
         link = link if link.lpa is not None else parts.log.get(Link, link.id)
         if link.lpa is None:  # It could not be stored now, and nobody asks when the page is opened.
             raise errors.NetworkUnavailable
-    stream_id, secret = handover_id(link, given.key) or parts.new_id(), urandom(SECRET_BYTES)
+    derived = given.key and derive_id("handover", link.organization_id, given.key)
+    stream_id, secret = derived or parts.new_id(), urandom(SECRET_BYTES)
     made, replayed = hand_over(
         parts.log, parts.vault, link, stream_id, cause, secret=secret, **given.body
     )
