@@ -199,11 +199,12 @@ class HandoverBody(Schema):
     expires_in = JsonNumber(
         LASTS_MAX_S,
         lowest=LASTS_MIN_S,
-        load_default=LASTS_S,
-        metadata=described("How many seconds it lasts."),
+        load_default=lambda: LASTS_S,
+        metadata=described("How many seconds it lasts; 30 days unless said."),
     )
     language = fields.String(
-        load_default=None,
+        allow_none=True,
+        load_default=lambda: None,
         validate=validate.OneOf(LANGUAGES),
         metadata=described(
             "Its language; null: its reader's.",
@@ -212,12 +213,13 @@ class HandoverBody(Schema):
         ),
     )
     top_up_url = fields.String(
-        load_default=None,
+        allow_none=True,
+        load_default=lambda: None,
         validate=_check_shop,
         metadata=described("Where your shop is: https.", format="uri", maxLength=URL_CHARS_MAX),
     )
     picture = Flag(
-        load_default=False,
+        load_default=bool,
         metadata=described(
             "Whether `url` with `/qr.png` behind it is the QR code alone, for an e-mail. Mailboxes "
             "fetch and keep such pictures."

@@ -119,7 +119,8 @@ def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
             201,
             leads_to=link_to(
                 "read_link read_network_status list_topup_plans change_link_plans "
-                "list_link_history suspend_link rename_link cancel_link end_link read_link_qr",
+                "list_link_history suspend_link rename_link cancel_link end_link read_link_qr "
+                "hand_over_link revoke_handover",
                 identifier="/data/id",
             ),
         ),
