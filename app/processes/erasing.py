@@ -21,7 +21,7 @@ from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.months import month_of
 from domain.personal import NUMBERED, open_text, seals_of
-from projections.engine.database import KEPT_BY_A_READER
+from projections.engine.database import READER_BUSY
 from projections.engine.reader import read_events
 
 PIECES_MAX = 500  # Of one event.
@@ -173,7 +173,7 @@ def erase(
     databases = (container.vault.database, container.stores, container.views)
     wiped = [each.wipe() for each in databases]
     if not all(wiped):
-        raise ServiceUnavailable(KEPT_BY_A_READER)
+        raise ServiceUnavailable(READER_BUSY)
     return keys, answers
 
 
