@@ -55,7 +55,7 @@ def address_of(stream_id: UUID, secret: bytes) -> str:
     return "hov_" + urlsafe_b64encode(stream_id.bytes + secret).rstrip(b"=").decode()
 
 
-def find(log: Log, address: str) -> Handover | None:
+def load_handover(log: Log, address: str) -> Handover | None:
     """Return what an address stands for; None for a wrong one, whatever is wrong with it."""
     match = _ADDRESS.fullmatch(address)
     read = urlsafe_b64decode(f"{match[1]}=") if match else bytes(16 + SECRET_BYTES)

@@ -20,7 +20,7 @@ from app.http.links import qr
 from app.http.links.replies import ANDROID, APPLE
 from domain.accounts.organization import Organization
 from domain.errors import NotFound, RateLimited
-from domain.links.handover import Handover, find
+from domain.links.handover import Handover, load_handover
 from domain.links.link import Link
 from domain.links.network import ActivationCode, NetworkReading
 from domain.links.readings import plans_of
@@ -73,7 +73,7 @@ def _answered(address: str, show: Callable[[Opened], Response]) -> Response:
 def _open(address: str) -> Opened:
     """Return what an address opens. Raises NotFound, and RateLimited beyond its own limit."""
     parts = CURRENT.get().parts
-    now, found = parts.gate.now(), find(parts.log, address)
+    now, found = parts.gate.now(), load_handover(parts.log, address)
     if found is None:
         _count_wrong()
         raise NotFound

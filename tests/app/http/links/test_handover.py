@@ -22,7 +22,7 @@ from app.security.throttle import ADDRESS_FAILURES_MAX
 from app.watch.logging import mask
 from domain.accounts.organization import Organization
 from domain.cause import Cause
-from domain.links.handover import Handover, address_of, find, hand_over
+from domain.links.handover import Handover, address_of, hand_over, load_handover
 from domain.links.link import HANDOVERS_MAX, Link
 from domain.provider_errors import Unavailable
 from tests.app.http.buying import FREE, LINKS, Buyer
@@ -283,13 +283,13 @@ def test_what_is_erased_takes_the_address_of_the_shop_with_it(acme: Buyer) -> No
 def test_an_address_is_stored_as_a_hash_and_says_nothing_of_the_link(acme: Buyer) -> None:
     link, log = acme.link(FREE), acme.service.container.log
     address = page_of(acme, link).removeprefix(PATH)
-    found = find(log, address)
+    found = load_handover(log, address)
     assert found is not None
     assert re.fullmatch("[0-9a-f]{64}", found.made.secret_hash)
     assert address not in str([vars(each) for each in log.history(found.id)])
     for wrong in (address[:-1], f"{address}A", address.lower(), address_of(found.id, b"0" * 16)):
-        assert find(log, wrong) is None
-    assert find(log, address_of(UUID(link["id"]), b"0" * 16)) is None, "a stream of another kind"
+        assert load_handover(log, wrong) is None
+    assert load_handover(log, address_of(UUID(link["id"]), b"0" * 16)) is None, "a stream of another kind"
 
 
 def test_wrong_addresses_count_for_who_sends_them_and_for_nobody_else(acme: Buyer) -> None:
