@@ -65,15 +65,15 @@ def load_handover(log: Log, address: str) -> Handover | None:
 
 
 def hand_over(  # noqa: PLR0913  # What of, for whom, and all that was asked for.
-    log: Log, vault: Vault, link: Link, stream_id: UUID, cause: Cause, secret: bytes, **asked: Any
+    log: Log, vault: Vault, link: Link, stream_id: UUID, cause: Cause, secret: bytes, **wanted: Any
 ) -> tuple[Handover, bool]:
     """Make the address of a link that counts from now on; tell whether this is a replay.
 
-    It is `asked` for as in a request. Raises LinkEnded, RateLimited, and IdempotencyKeyReused for
+    `wanted` is the body of the request. Raises LinkEnded, RateLimited, and IdempotencyKeyReused for
     another request with the key.
     """
-    owner, lasts = link.organization_id, timedelta(seconds=asked["expires_in"])
-    facts = {name: asked[name] for name in ("language", "picture")}
+    owner, lasts = link.organization_id, timedelta(seconds=wanted["expires_in"])
+    facts = {name: wanted[name] for name in ("language", "picture")}
 
     def decide(newest: Link) -> tuple[Handover, bool]:
         if (earlier := log.find(Handover, stream_id)) is not None:
@@ -83,13 +83,16 @@ def hand_over(  # noqa: PLR0913  # What of, for whom, and all that was asked for
                 raise NotFound(KEY_ERASED)
             differs = {name: getattr(made, name) != value for name, value in facts.items()}
             differs |= {"expires_in": made.until - made.timestamp != lasts}
-            differs |= {"top_up_url": url != asked["top_up_url"], "link": made.link_id != newest.id}
+            differs |= {
+                "top_up_url": url != wanted["top_up_url"],
+                "link": made.link_id != newest.id,
+            }
             refuse_other(**differs)
             return earlier, True
         newest.require_live()
         its: dict[str, Any] = {"organization_id": owner, "link_id": newest.id, **facts}
         its |= {"secret_hash": sha256(secret).hexdigest(), "until": cause.at + lasts}
-        its["top_up_url"] = seal_text(vault, owner, newest.id, asked["top_up_url"], cause)
+        its["top_up_url"] = seal_text(vault, owner, newest.id, wanted["top_up_url"], cause)
         new = Handover.begin(Handover.Made, cause, stream_id, **its)
         newest.hand_over(stream_id, cause)
         log.append(newest, new)

@@ -289,7 +289,8 @@ def test_an_address_is_stored_as_a_hash_and_says_nothing_of_the_link(acme: Buyer
     assert address not in str([vars(each) for each in log.history(found.id)])
     for wrong in (address[:-1], f"{address}A", address.lower(), address_of(found.id, b"0" * 16)):
         assert load_handover(log, wrong) is None
-    assert load_handover(log, address_of(UUID(link["id"]), b"0" * 16)) is None, "a stream of another kind"
+    other = load_handover(log, address_of(UUID(link["id"]), b"0" * 16))
+    assert other is None, "a stream of another kind"
 
 
 def test_wrong_addresses_count_for_who_sends_them_and_for_nobody_else(acme: Buyer) -> None:
