@@ -24,6 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run start quick test check again lint types imports bench soak ready release
+.PHONY: sbom advisories manifests
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +90,16 @@ bench: .venv/.dev ## Measure beside limits; DATABASE=postgresql measures that, J
 release: .venv/.dev ## VERSION=1.2.3 becomes the release of the change logs, if nothing broke
 	@$(BIN)/python -m tests.release "$(VERSION)"
 
+# Three looks at a release, none a part of CI: their tools have a lock and a place of their own.
+sbom: .venv/.release ## Write sbom.json, the bill of materials of what runs (CycloneDX)
+	@.venv/release/bin/cyclonedx-py requirements --output-reproducible --output-file sbom.json requirements.lock
+
+advisories: .venv/.release ## Ask for known holes of the locked packages; needs the internet
+	@.venv/release/bin/pip-audit --strict --disable-pip --require-hashes -r requirements.lock -r requirements-tracing.lock
+
+manifests: .venv/.release ## Hold ops/kubernetes, or OVERLAY=DIR, to the schemas of Kubernetes; needs kubectl
+	@kubectl kustomize "$(or $(OVERLAY),ops/kubernetes)" | .venv/release/bin/kubernetes-validate --strict -
+
 # A stamp is touched last, so an install that was cut short starts again.
 # Most of the tools is never imported, so Python compiles what is, when it is.
 .venv/.runtime: requirements.lock
@@ -102,6 +113,12 @@ release: .venv/.dev ## VERSION=1.2.3 becomes the release of the change logs, if 
 .venv/.dev: requirements-dev.lock .venv/.runtime
 	@echo 'Installing the tools of tests and checks into .venv'
 	@$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
+	@touch $@
+
+.venv/.release: requirements-release.lock
+	@echo 'Installing what looks at a release into .venv/release'
+	@$(PYTHON) -m venv --clear .venv/release
+	@.venv/release/bin/python -m pip -qq --no-input --disable-pip-version-check install --require-hashes -r $<
 	@touch $@
 
 # Empty unless the statements run and exit with 0.

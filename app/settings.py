@@ -465,8 +465,8 @@ class Settings:
     @property
     def lookup_costs(self) -> dict[str, Cost]:
         """What a lookup costs, by provider; the cost of a missing one is not known."""
-        told = {name: each.partition(" ") for name, each in self.cost_per_lookup.items()}
-        return {n: Cost(parse_amount(it[0]), it[2] or self.currency) for n, it in told.items()}
+        costs = {name: each.partition(" ") for name, each in self.cost_per_lookup.items()}
+        return {n: Cost(parse_amount(it[0]), it[2] or self.currency) for n, it in costs.items()}
 
     @property
     def public(self) -> str:

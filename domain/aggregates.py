@@ -15,6 +15,7 @@ from domain.accounts.wallet import Adjustment, Deposit, Wallet
 from domain.catalogue.plan import Plan
 from domain.finance.month import Month
 from domain.links.esim import Esim
+from domain.links.handover import Handover
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
@@ -41,6 +42,7 @@ AGGREGATES: tuple[type[Root], ...] = (
     Provider,
     Plan,
     Link,
+    Handover,
     Esim,
     LostOrder,
     PlanChange,

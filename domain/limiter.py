@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 from uuid import UUID
 
-from domain.at_once import resting
+from domain.blocking import blocking
 from domain.errors import RateLimited, ServiceUnavailable
 
 MIXED_S = 1.0  # So long after another owner came last an owner is not alone.
@@ -111,12 +111,12 @@ class Limiter:
     @contextmanager
     def slot(self, owner: Owner) -> Iterator[None]:
         """Have a slot during the block, after `wait_s` at most; raises as `enter` does."""
-        turn = Lock()
-        turn.acquire()
-        if not self.enter(owner, turn.release):
-            with resting():
-                in_time = turn.acquire(timeout=self.wait_s)
-            if not in_time and self._withdraw(owner, turn.release):
+        ready = Lock()
+        ready.acquire()
+        if not self.enter(owner, ready.release):
+            with blocking():
+                in_time = ready.acquire(timeout=self.wait_s)
+            if not in_time and self._withdraw(owner, ready.release):
                 raise RateLimited(self.beyond_share)
         try:
             with self.shown():

@@ -28,7 +28,7 @@ SHOWN = (
     *("iccid", "endpoint_id", "addon_id", "adopted", "order_reference", "placed_at", "network"),
     *("item", "attempt", "deadline", "until", "code", "details", "settled_at", "status"),
     *("installed_at", "first_used_at", "index", "change_id", "activation_id", "percent"),
-    *("expires_at", "actor"),
+    *("expires_at", "actor", "handover_id"),
 )
 
 

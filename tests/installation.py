@@ -259,7 +259,7 @@ class Process(Parts):
     ) -> None:
         super().__init__(settings, clock)
         self.monotonic = lambda: clock().timestamp()  # Time is what moves it.
-        self.began = clock(), self.monotonic()
+        self.started = clock(), self.monotonic()
         if isinstance(clock, SetClock):  # Then the server's has nothing to do with it.
             self.shared_clock, self.gate.ask = clock, lambda: None
         self._given = provider

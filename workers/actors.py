@@ -46,7 +46,7 @@ def register(broker: Broker, services: Services, is_shut: Callable[[], bool]) ->
         services.due_work.answer(UUID(job_id), index)
 
     def endpoints(organization_id: str, endpoint_id: str) -> None:
-        services.webhook_work.tell(UUID(organization_id), UUID(endpoint_id))
+        services.webhook_work.deliver(UUID(organization_id), UUID(endpoint_id))
 
     def fees() -> None:
         services.monthly_fees.run()

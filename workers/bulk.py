@@ -51,10 +51,10 @@ class BulkLookup:
         started = self._start(job, slice_index, cause)
         if isinstance(started, int):
             return started
-        asked = len(started.open_items(slice_index))
+        count = len(started.open_items(slice_index))
         outcomes = self._look_up(started, slice_index)
         position = self._settle(started, slice_index, outcomes)
-        if len(outcomes) < asked:
+        if len(outcomes) < count:
             raise NotNow
         return position
 
@@ -78,8 +78,8 @@ class BulkLookup:
         if clear is None:
             return dict.fromkeys(indexes, ERASED)
         numbers = msgspec.json.decode(clear, type=PersonalNumbers).phone_numbers
-        asked = [numbers[index] for index in indexes]
-        answers = self.answers.many(job.organization_id, asked)
+        wanted = [numbers[index] for index in indexes]
+        answers = self.answers.many(job.organization_id, wanted)
         is_last = job.exhausted(slice_index)
         return {
             index: answer if isinstance(answer, Answer) else _why_not(answer)
@@ -103,8 +103,8 @@ class BulkLookup:
         failed = {i: each for i, each in outcomes.items() if isinstance(each, str)}
         if answered:
             answers = [*answered.values()]
-            results, asked = self._seal(job, answers), asked_of(answers)
-            job.complete_items(slice_index, [*answered], results, cause, asked)
+            results, queried = self._seal(job, answers), asked_of(answers)
+            job.complete_items(slice_index, [*answered], results, cause, queried)
         refund = None
         if failed:
             refund = job.fail_items(slice_index, [*failed], [*failed.values()], cause)
@@ -113,8 +113,8 @@ class BulkLookup:
         return self.committer.commit_entries(job.organization_id, refunds, cause, job)
 
     def _seal(self, job: BulkJob, answers: Sequence[Answer]) -> Sealed:
-        told = [answer.told for answer in answers]
-        results = PersonalResults([each.facts for each in answers], told if any(told) else None)
+        more = [answer.details for answer in answers]
+        results = PersonalResults([each.facts for each in answers], more if any(more) else None)
         clear = msgspec.json.encode(results)
         month = job.created.personal.month
         return self.vault.seal(job.organization_id, month, job.id, clear, exactly=True)

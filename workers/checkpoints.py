@@ -18,10 +18,10 @@ from domain.errors import Conflict, NotPossible
 from domain.log.log import Log
 from domain.log.origin import LogOrigin, log_origin_id
 from projections.audit.checkpoint import Checkpoint, SignedCheckpoint
-from projections.audit.kept_tree import KeptTree
-from projections.audit.tree_keeper import TreeKeeper
+from projections.audit.stored_tree import StoredTree
+from projections.audit.tree_builder import TreeBuilder
 from projections.engine.database import Database
-from projections.stores.checkpoints import CheckpointStore, KeptCheckpoint
+from projections.stores.checkpoints import CheckpointStore, StoredCheckpoint
 from workers.schedule import AGAIN
 
 BATCHES_MAX = 5  # Per run, because checkpoints and deliveries wait meanwhile.
@@ -51,8 +51,8 @@ class Checkpoints:
 
     log: Log
     database: Database
-    tree_keeper: TreeKeeper
-    kept_tree: KeptTree
+    tree_builder: TreeBuilder
+    stored_tree: StoredTree
     checkpoint_store: CheckpointStore
     sign: Callable[[Checkpoint], SignedCheckpoint]
     name: str
@@ -65,7 +65,7 @@ class Checkpoints:
     def follow(self) -> object:
         """Add the new events of the log to the tree; AGAIN if there may be more."""
         for _ in range(BATCHES_MAX):
-            if self.tree_keeper.step() < self.tree_keeper.batch_max:
+            if self.tree_builder.step() < self.tree_builder.batch_max:
                 return None
         return AGAIN
 
@@ -77,7 +77,7 @@ class Checkpoints:
             if size:
                 self._make(size, newest)
 
-    def make(self, note_act: Callable[[], object] | None = None) -> KeptCheckpoint:
+    def make(self, note_act: Callable[[], object] | None = None) -> StoredCheckpoint:
         """Make a checkpoint now; raises NotPossible if nothing can be signed yet.
 
         `note_act` records who asked for it. It is called before the signature, so there is no
@@ -97,8 +97,8 @@ class Checkpoints:
             return fixed.origin
         return newest.signed.checkpoint.origin if newest is not None else self.name
 
-    def _require_signable(self, newest: KeptCheckpoint | None) -> int:
-        self.tree_keeper.catch_up()
+    def _require_signable(self, newest: StoredCheckpoint | None) -> int:
+        self.tree_builder.catch_up()
         size = self._signable(newest)
         if not size:
             lag_s = self.lag().total_seconds()
@@ -122,17 +122,17 @@ class Checkpoints:
 
     def _is_due(self, newest: Checkpoint) -> bool:
         age = self.clock() - newest.at
-        closed_at = self.tree_keeper.closed_at
+        closed_at = self.tree_builder.closed_at
         if closed_at > newest.position and self._is_old(closed_at):
             return True
         return abs(age) >= self.every
 
-    def _make(self, size: int, newest: KeptCheckpoint | None) -> KeptCheckpoint:
+    def _make(self, size: int, newest: StoredCheckpoint | None) -> StoredCheckpoint:
         with self.database.reading() as connection:
             if newest is not None:
                 self._require_growth(connection, newest.signed.checkpoint)
-            root = self.kept_tree.range_of(connection, size).root()
-            position = self.kept_tree.position_of(connection, size - 1)
+            root = self.stored_tree.range_of(connection, size).root()
+            position = self.stored_tree.position_of(connection, size - 1)
         made = Checkpoint(self._fixed_origin(), size, root, position, self.clock())
         return self.checkpoint_store.add(self.sign(made))
 
@@ -154,7 +154,7 @@ class Checkpoints:
     def _require_growth(self, connection: Connection, newest: Checkpoint) -> None:
         """Refuse to sign a history that contradicts what was signed before."""
         try:
-            same = self.kept_tree.range_of(connection, newest.size).root() == newest.root
+            same = self.stored_tree.range_of(connection, newest.size).root() == newest.root
         except LookupError:
             same = False
         if not same:
@@ -164,18 +164,18 @@ class Checkpoints:
             )
             raise NotPossible(message)
 
-    def _signable(self, newest: KeptCheckpoint | None) -> int:
+    def _signable(self, newest: StoredCheckpoint | None) -> int:
         """Return how many events are old enough, with all that are before them.
 
         Those before a close of a month are older, even if a clock that was ahead has dated one of
         them later.
         """
         known = newest.signed.checkpoint.position if newest is not None else 0
-        if self._is_old(self.tree_keeper.closed_at):
-            known = max(known, self.tree_keeper.closed_at)
+        if self._is_old(self.tree_builder.closed_at):
+            known = max(known, self.tree_builder.closed_at)
         position = self.log.position_before(self._limit(), known)
         with self.database.reading() as connection:
-            return self.kept_tree.size_at(connection, position)
+            return self.stored_tree.size_at(connection, position)
 
     def _limit(self) -> datetime:
         """Return the moment before which an event is old enough."""

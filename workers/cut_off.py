@@ -27,8 +27,8 @@ class CutOff:
     """Tells the database's time and what speaks against it.
 
     `shared_clock` is the database's clock. `wall` and `monotonic` are the clocks of this machine,
-    `began` what they told when the process began. `check` compares the two machines and says what
-    is wrong.
+    `started` what they said when the process started. `check` compares the two machines and says
+    what is wrong.
     """
 
     shared_clock: Clock
@@ -39,7 +39,7 @@ class CutOff:
     positions: Positions
     wall: Clock
     monotonic: Callable[[], float]
-    began: tuple[datetime, float]  # Nobody has set the clock of this machine since.
+    started: tuple[datetime, float]  # Nobody has set the clock of this machine since.
     _said: str | None = field(default=None, init=False)
 
     def now(self) -> datetime:
@@ -61,12 +61,12 @@ class CutOff:
 
     def _runs_for(self) -> timedelta:
         """Return for how long this process has seen that nobody sets the clock of its machine."""
-        wall, passed_s = self.wall(), self.monotonic()
-        since, since_s = self.began
-        runs_for = timedelta(seconds=passed_s - since_s)
+        wall, now_s = self.wall(), self.monotonic()
+        since, since_s = self.started
+        runs_for = timedelta(seconds=now_s - since_s)
         if abs(wall - since - runs_for) <= CLOCK_OFF_MAX:
             return runs_for
-        self.began = wall, passed_s
+        self.started = wall, now_s
         return timedelta(0)
 
     def is_doubted(self) -> bool:

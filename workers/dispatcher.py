@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from domain.log.aggregate import Event
-from domain.log.log import Place, Recorded
+from domain.log.log import EventRef, Recorded
 from projections.engine.consumer import Consumer, Source
 from projections.engine.positions import Position
 from projections.engine.read_model import Batch
@@ -40,13 +40,13 @@ class Dispatcher(Consumer):
         super().__init__(source)
         self._publisher, self._around = publisher, around
 
-    def start(self, lost: Position | None) -> Place | None:
+    def start(self, lost: Position | None) -> EventRef | None:
         """Begin at the head."""
         del lost
         head = self._log.head()
         if head:
             logger.warning("the dispatcher starts at position %d", head)
-        return self.place_at(head)
+        return self.ref_at(head)
 
     def prepare(self, rows: Sequence[Recorded]) -> bool:
         """Publish what events ask for; return whether that was anything."""
@@ -63,6 +63,6 @@ class Dispatcher(Consumer):
     def follow(self, connection: Any, batch: Batch) -> None:
         """Store nothing."""
 
-    def is_passing(self, error: Exception) -> bool:  # noqa: ARG002  # Whatever it is.
+    def is_transient(self, error: Exception) -> bool:  # noqa: ARG002  # Whatever it is.
         """Blame no event: it is the broker that is away."""
         return True

@@ -113,9 +113,9 @@ class MonthlyFees:
     def _reach(self, position: int) -> bool:
         """Project up to a position; False if a read model of the fees has stopped before it."""
         self.projector.catch_up(position)
-        places = self.positions.all(self.database)
+        found = self.positions.all(self.database)
         needed = (self.organizations.name, self.links.name, self.fee_book.name)
-        return all(name in places and places[name].position >= position for name in needed)
+        return all(name in found and found[name].position >= position for name in needed)
 
     def _freeze(self, organization_id: UUID, settled: str) -> None:
         """Freeze the fee of each month that has begun, even if older months are not paid."""

@@ -57,8 +57,8 @@ class NightlyAudit:
     def _end(self, report: Report) -> None:
         for failure in report.failures:
             logger.critical("audit: position %d: %s", failure.position, failure.reason)
-        told = {"events": report.events, "failures": [asdict(each) for each in report.failures]}
-        self.notes.replace("audit", msgspec.json.encode(told).decode(), self.clock())
+        facts = {"events": report.events, "failures": [asdict(each) for each in report.failures]}
+        self.notes.replace("audit", msgspec.json.encode(facts).decode(), self.clock())
 
     def _is_due(self) -> bool:
         now, last = self.clock(), self.notes.newest("audit")

@@ -22,16 +22,16 @@ from domain.provider_errors import NotAnswered, ProviderError, Rejected
 from projections.engine.complaint import Complaint
 from projections.engine.database import Database
 from projections.models.links import ActivatedLink, Links
-from projections.stores.reading_turns import DueReading, ReadingSchedule
+from projections.stores.reading_schedule import DueReading, ReadingSchedule
 
 READERS: Final = 4  # Threads of a network; each call may take seconds.
 FEED_LINKS: Final = 200
 ENTER_LINKS: Final = 1_000
-TELL_LINKS: Final = 100  # Per tick, because the lanes are not fed meanwhile.
+ENDING_LINKS: Final = 100  # Per tick, because the lanes are not fed meanwhile.
 IDLE_S: Final = 0.5
-# After this number of calls in a row without an answer a network is left alone for REST_S.
+# After this number of calls in a row without an answer a network is left alone for PAUSE_S.
 UNANSWERED_MAX: Final = 3
-REST_S: Final = 30.0
+PAUSE_S: Final = 30.0
 # A link whose plans have all ended is read this much less often.
 ENDED_SHARE: Final = 4
 
@@ -64,7 +64,7 @@ class Lane:
             self._busy += 1
             return self._links.popleft()
 
-    def turn_s(self) -> float:
+    def wait_s(self) -> float:
         """Reserve the next call of the network; return in how many seconds it may be made."""
         with self._lock:
             now_s = time.monotonic()
@@ -81,7 +81,7 @@ class Lane:
             if self._unanswered >= UNANSWERED_MAX:
                 self._unanswered = 0
                 self._links.clear()  # They are still due.
-                self._next_s = time.monotonic() + REST_S
+                self._next_s = time.monotonic() + PAUSE_S
 
 
 @dataclass
@@ -93,7 +93,7 @@ class BackgroundReading:
     """
 
     link_readings: LinkReadings
-    reading_turns: ReadingSchedule
+    reading_schedule: ReadingSchedule
     database: Database
     links: Links
     clock: Clock
@@ -109,23 +109,23 @@ class BackgroundReading:
         """
         self.enter()
         now = self.clock()
-        for link_id in self.reading_turns.ending(now, TELL_LINKS):
+        for link_id in self.reading_schedule.ending(now, ENDING_LINKS):
             try:
                 self._announce_end(link_id)
             except ServiceUnavailable:
                 raise
             except Exception as error:  # noqa: BLE001  # Whatever the error, others have their turn.
                 self._untold.of(error)
-                self.reading_turns.set_next_end(link_id, now + self.every)
+                self.reading_schedule.set_next_end(link_id, now + self.every)
         fed = 0
         for network, lane in self.lanes.items():
             if lane.is_empty:
-                due = self.reading_turns.due(network, now, FEED_LINKS)
+                due = self.reading_schedule.due(network, now, FEED_LINKS)
                 seen = self.link_readings.readings.load([*due]) if due else {}
                 unknown = NetworkReading()
                 feed = {
-                    each: unknown if asked_for else seen.get(each, unknown)
-                    for each, asked_for in due.items()
+                    each: unknown if requested else seen.get(each, unknown)
+                    for each, requested in due.items()
                 }
                 lane.feed(feed)
                 fed += len(due)
@@ -135,13 +135,13 @@ class BackgroundReading:
         """Read links of a network until the end; runs in several threads."""
         lane, complaint = self.lanes[network], Complaint(f"the reading of links of {network}")
         while not stop.is_set():
-            if (taken := lane.claim()) is None:
+            if (claimed := lane.claim()) is None:
                 stop.wait(IDLE_S)
                 continue
-            link_id, seen = taken
+            link_id, seen = claimed
             answered = None
             try:
-                answered = self.read(link_id, seen.usage, lambda: not stop.wait(lane.turn_s()))
+                answered = self.read(link_id, seen.usage, lambda: not stop.wait(lane.wait_s()))
                 complaint.over()
             except Exception as error:  # noqa: BLE001  # Whatever the error, others have their turn.
                 complaint.of(error)
@@ -157,7 +157,7 @@ class BackgroundReading:
         """
         link, now = self.link_readings.log.find(Link, link_id), self.clock()
         if link is None or not link.is_live:
-            self.reading_turns.drop(link_id)
+            self.reading_schedule.drop(link_id)
             return None
         if last is not None and last.as_of <= now < last.as_of + self.every:  # Read lately.
             self._move(link, last, last.as_of)
@@ -170,7 +170,7 @@ class BackgroundReading:
             self._move(link, last, now)
             return True
         except ProviderError as error:
-            self.reading_turns.move(link_id, now + self.every, self._next_end(link, last), None)
+            self.reading_schedule.move(link_id, now + self.every, self._next_end(link, last), None)
             # A network that says oddly of one link what it knows is not away for the others.
             return isinstance(error, NotAnswered)
         self._move(link, usage, now)
@@ -180,7 +180,7 @@ class BackgroundReading:
         plans = plans_of(link, usage, self.clock())
         is_over = all(each.stage is PlanStage.EXPIRED for each in plans)
         wait = ENDED_SHARE * self.every if is_over else self.every
-        self.reading_turns.move(
+        self.reading_schedule.move(
             link.id, answered_at + wait, self._next_end(link, usage), answered_at
         )
 
@@ -194,14 +194,14 @@ class BackgroundReading:
     def enter(self) -> None:
         """Give links that have become active their turn."""
         if self._entered is None:
-            self._entered = self.reading_turns.newest()
+            self._entered = self.reading_schedule.newest()
         while True:
             with self.database.reading() as connection:
                 new = self.links.activated_after(connection, self._entered, ENTER_LINKS)
             if new:  # They were read at their activation.
-                turns = [self._first_reading(each) for each in new]
-                self.reading_turns.enter(turns, self.clock())
-                self._entered = turns[-1].position
+                new_rows = [self._first_reading(each) for each in new]
+                self.reading_schedule.enter(new_rows, self.clock())
+                self._entered = new_rows[-1].position
             if len(new) < ENTER_LINKS:
                 return
 
@@ -213,7 +213,7 @@ class BackgroundReading:
         """Record that a plan ends soon by the last reading, even if the network is silent now."""
         link, now = self.link_readings.log.find(Link, link_id), self.clock()
         if link is None or not link.is_live:
-            self.reading_turns.drop(link_id)
+            self.reading_schedule.drop(link_id)
             return
         if self.link_readings.must_wait(link):
             return  # It is still due.
@@ -224,4 +224,4 @@ class BackgroundReading:
                 self.link_readings.log.append(link)
             except Conflict:
                 return  # It is still due, and the next tick sees what the other writer did.
-        self.reading_turns.set_next_end(link_id, after)
+        self.reading_schedule.set_next_end(link_id, after)

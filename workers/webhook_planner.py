@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from domain.aggregates import topics_but
-from domain.log.log import Place, Recorded, Stretch
+from domain.log.log import EventRef, Recorded, Stretch
 from domain.webhooks.endpoint import WebhookRequest
 from domain.webhooks.messages import NAMED_ONLY, OF_ENTRIES, TEST, Entry, kinds_of, types_of
 from domain.webhooks.ports import Delivery, message_id
@@ -25,8 +25,8 @@ from workers.routes import Publisher, webhook_message
 
 # How far back it starts without a position; deliveries that it plans again have the same ids.
 BACK = timedelta(hours=72)
-BELLS_MAX = 1_000  # Messages. While so many wait, workers find due deliveries by themselves.
-ASKED = (
+WAKING_MAX = 1_000  # Messages. While so many wait, workers find due deliveries by themselves.
+REQUESTS = (
     WebhookRequest.TestAsked,
     WebhookRequest.RedeliveryAsked,
     WebhookRequest.RedeliveriesAsked,
@@ -51,50 +51,50 @@ class WebhookPlanner(Consumer):
         self._endpoints, self._messages = endpoints, messages
         self._plans, self._publisher = plans, publisher
         self._changed_at = -1  # The next two are as of this change of an endpoint.
-        self._told: dict[UUID, list[WebhookEndpointRow]] = {}
+        self._listening: dict[UUID, list[WebhookEndpointRow]] = {}
         self.unused = frozenset[str]()
         # Of the batch in hand.
         self._planned: Sequence[Delivery] = ()
         self._again: Sequence[tuple[Any, Sequence[UUID]]] = ()
 
-    def start(self, lost: Position | None) -> Place | None:
+    def start(self, lost: Position | None) -> EventRef | None:
         """Start BACK in the past."""
         del lost
         self._changed_at = -1
-        return self.place_at(self._log.position_before(self._clock() - BACK))
+        return self.ref_at(self._log.position_before(self._clock() - BACK))
 
     def read(self, after: int) -> Stretch:
         """Read up to where all is known; where nobody is told, pass it unread."""
         known = self._positions.all(self._database)
-        places = [known.get(each.name) for each in (self._endpoints, self._messages)]
-        limit = min(filter(None, places), key=attrgetter("position")) if all(places) else None
+        found = [known.get(each.name) for each in (self._endpoints, self._messages)]
+        limit = min(filter(None, found), key=attrgetter("position")) if all(found) else None
         if limit is None or limit.stream_id is None or limit.position <= after:
             return Stretch((), 0, None, is_whole=True)
         self._learn()
-        if not self._told:
-            last = Place(limit.position, limit.stream_id, limit.stream_version)
+        if not self._listening:
+            last = EventRef(limit.position, limit.stream_id, limit.stream_version)
             return Stretch((), 0, last, is_whole=True)
         return self._log.follow(after, self.batch_max, self.unused, limit.position)
 
     def prepare(self, rows: Sequence[Recorded]) -> bool:
         """Make the deliveries of a batch; return whether there is anything to store."""
         wanted = [found for each in rows for found in self._wanting(each)]
-        told = {
+        endpoints = {
             (each.position, name): row_of_entry(name, Entry.of(each))
             for each, name, _ in wanted
             if name in OF_ENTRIES
         }
         stored = [each.position for each, name, _ in wanted if name not in OF_ENTRIES]
         if stored:
-            told |= self._messages.between(self._database, stored[0] - 1, stored[-1])
+            endpoints |= self._messages.between(self._database, stored[0] - 1, stored[-1])
         now = self._clock()
         self._planned = [
-            _delivery(endpoint.id, told[each.position, name], now)
+            _delivery(endpoint.id, endpoints[each.position, name], now)
             for each, name, endpoint in wanted
-            if (each.position, name) in told
+            if (each.position, name) in endpoints
         ]
-        asked = ((each.event, _asked_again(each.event)) for each in rows)
-        self._again = [(event, ids) for event, ids in asked if ids]
+        requested = ((each.event, _requested(each.event)) for each in rows)
+        self._again = [(event, ids) for event, ids in requested if ids]
         return bool(self._planned or self._again)
 
     def follow(self, connection: Connection, batch: Batch) -> None:
@@ -106,19 +106,19 @@ class WebhookPlanner(Consumer):
 
     def finish(self) -> None:
         """Tell workers of new deliveries; if the broker is away, the next beat finds these."""
-        told = {each.endpoint_id: each.organization_id for each in self._planned}
-        told |= {each.endpoint_id: each.organization_id for each, _ in self._again}
+        owners = {each.endpoint_id: each.organization_id for each in self._planned}
+        owners |= {each.endpoint_id: each.organization_id for each, _ in self._again}
         with suppress(Exception):  # Whatever the broker raises.
-            if told and self._publisher.backlog("webhook") < BELLS_MAX:
-                for endpoint_id, organization_id in told.items():
+            if owners and self._publisher.backlog("webhook") < WAKING_MAX:
+                for endpoint_id, organization_id in owners.items():
                     self._publisher.publish(webhook_message(organization_id, endpoint_id))
 
     def _wanting(self, recorded: Recorded) -> Iterator[tuple[Recorded, str, WebhookEndpointRow]]:
         """Yield each type of message that an event may cause, with each endpoint that wants it."""
         event: Any = recorded.event
-        if told := self._told.get(event.organization_id):
+        if endpoints := self._listening.get(event.organization_id):
             for name in types_of(event):
-                for each in told:
+                for each in endpoints:
                     if each.since < recorded.position and _wants(each, name, event):
                         yield recorded, name, each
 
@@ -129,15 +129,15 @@ class WebhookPlanner(Consumer):
             if changed_at == self._changed_at:
                 return
             found = self._endpoints.active(connection)
-        told = defaultdict[UUID, list[WebhookEndpointRow]](list)
+        by_owner = defaultdict[UUID, list[WebhookEndpointRow]](list)
         for each in found:
-            told[each.organization_id].append(each)
+            by_owner[each.organization_id].append(each)
         kinds = {kind for each in found for kind in kinds_of(each.events)}
-        self._told, self.unused = dict(told), topics_but([*kinds, *ASKED])
+        self._listening, self.unused = dict(by_owner), topics_but([*kinds, *REQUESTS])
         self._changed_at = changed_at
 
 
-def _asked_again(event: object) -> Sequence[UUID]:
+def _requested(event: object) -> Sequence[UUID]:
     match event:
         case WebhookRequest.RedeliveryAsked():
             return [event.delivery_id]

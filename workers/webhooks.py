@@ -1,7 +1,7 @@
 """Sends planned deliveries: in order per link or job, again after failures, fairly to endpoints.
 
 A message in the queue `webhook` only says that an endpoint may have something due. Its worker
-takes deliveries of that endpoint one by one, for a turn; then other endpoints have theirs.
+takes deliveries of that endpoint one by one, for a round; then other endpoints have theirs.
 
 An endpoint that hangs holds a thread for ten seconds. So an endpoint whose last attempt was slow or
 failed gets one place, and all such endpoints together get half of the threads. No endpoint gets a
@@ -32,10 +32,10 @@ from workers.routes import Publisher, webhook_message
 SUCCESS = 2  # The hundreds of a status (RFC 9110).
 UNSIGNED = "secret_revoked"  # The error of a delivery that nothing can sign.
 GONE = 410  # An endpoint that replies this wants no more deliveries.
-KEPT = timedelta(days=30)
-PLACES = 4  # For one endpoint that answers well, over all processes.
+RETENTION = timedelta(days=30)
+SLOTS = 4  # For one endpoint that answers well, over all processes.
 SLOW_S = 1.0
-TURN_S = 1.0
+ROUND_S = 1.0
 SLOW_MAX = 10_000  # Endpoints that a process remembers as slow.
 
 logger = logging.getLogger(__name__)
@@ -67,38 +67,38 @@ class WebhookWork:
     def __post_init__(self) -> None:
         half = self.threads // 2
         self._organizations = Limiter(self.threads, half)
-        self._endpoints = Limiter(self.threads // 4, PLACES)
+        self._endpoints = Limiter(self.threads // 4, SLOTS)
         self._slow_endpoints = Limiter(half, 1)
         self._slow: dict[UUID, None] = {}
         self._lock = RLock()
 
-    def tell(self, organization_id: UUID, endpoint_id: UUID) -> None:
-        """Deliver to an endpoint for a turn; if it has no place now, a later message comes.
+    def deliver(self, organization_id: UUID, endpoint_id: UUID) -> None:
+        """Deliver to an endpoint for a round; if it has no slot now, a later message comes.
 
         A process that cannot sign takes nothing, so that processes that can sign find it.
         """
-        if not self.can_sign() or (place := self.place(organization_id, endpoint_id)) is None:
+        if not self.can_sign() or (slot := self.slot(organization_id, endpoint_id)) is None:
             return
-        with place:
-            has_more = self._deliver_turn(organization_id, endpoint_id)
+        with slot:
+            has_more = self._deliver_round(organization_id, endpoint_id)
         if has_more:
-            self._ring(organization_id, endpoint_id)
+            self._wake(organization_id, endpoint_id)
 
-    def place(self, organization_id: UUID, endpoint_id: UUID) -> ExitStack | None:
-        """Take a place, if there is one now; closing it gives it back. See above."""
-        with self._lock, suppress(RateLimited, ServiceUnavailable), ExitStack() as taken:
-            taken.enter_context(self._organizations.slot(organization_id))
+    def slot(self, organization_id: UUID, endpoint_id: UUID) -> ExitStack | None:
+        """Take a slot, if there is one now; closing it gives it back. See above."""
+        with self._lock, suppress(RateLimited, ServiceUnavailable), ExitStack() as slots:
+            slots.enter_context(self._organizations.slot(organization_id))
             here = self._endpoints.count_of(endpoint_id)
             if endpoint_id in self._slow and here:
                 return None
             if endpoint_id in self._slow:
-                taken.enter_context(self._slow_endpoints.slot(endpoint_id))
+                slots.enter_context(self._slow_endpoints.slot(endpoint_id))
             if here:
-                taken.enter_context(self._endpoints.slot(endpoint_id))
+                slots.enter_context(self._endpoints.slot(endpoint_id))
             else:
                 self._endpoints.reacquire(endpoint_id)
-                taken.callback(self._endpoints.leave, endpoint_id)
-            return taken.pop_all()
+                slots.callback(self._endpoints.leave, endpoint_id)
+            return slots.pop_all()
         return None
 
     def remember(self, endpoint_id: UUID, *, is_slow: bool) -> None:
@@ -109,37 +109,37 @@ class WebhookWork:
             elif len(self._slow) < SLOW_MAX:
                 self._slow[endpoint_id] = None
 
-    def _has_place(self, organization_id: UUID, endpoint_id: UUID) -> bool:
-        # Under the lock, so that nobody else finds that place taken meanwhile.
-        with self._lock, self.place(organization_id, endpoint_id) or nullcontext() as place:
-            return place is not None
+    def _has_slot(self, organization_id: UUID, endpoint_id: UUID) -> bool:
+        # Under the lock, so that nobody else finds that slot taken meanwhile.
+        with self._lock, self.slot(organization_id, endpoint_id) or nullcontext() as slot:
+            return slot is not None
 
     def beat(self) -> None:
         """Publish messages for what is due: retries, and deliveries whose message was lost."""
         due = self.webhook_deliveries.due(self.clock())
-        free = [each for each in due if self._has_place(*each)]
+        free = [each for each in due if self._has_slot(*each)]
         if free and self.publisher.backlog("webhook") < self.threads:
             for organization_id, endpoint_id in free[: self.threads]:
                 self.publisher.publish(webhook_message(organization_id, endpoint_id))
 
-    def _deliver_turn(self, organization_id: UUID, endpoint_id: UUID) -> bool:
-        """Deliver one by one until nothing is left or the turn is over; tell if more is left."""
-        began, has_rung = time.monotonic(), False
+    def _deliver_round(self, organization_id: UUID, endpoint_id: UUID) -> bool:
+        """Deliver one by one until nothing is left or the round is over; tell if more is left."""
+        started, is_awake = time.monotonic(), False
         while (
-            taken := self.webhook_deliveries.claim(endpoint_id, self.clock(), PLACES)
+            claim := self.webhook_deliveries.claim(endpoint_id, self.clock(), SLOTS)
         ) is not None:
-            if taken.has_more and not has_rung and self._has_place(organization_id, endpoint_id):
-                self._ring(organization_id, endpoint_id)
-                has_rung = True
-            if not self._attempt(taken):
+            if claim.has_more and not is_awake and self._has_slot(organization_id, endpoint_id):
+                self._wake(organization_id, endpoint_id)
+                is_awake = True
+            if not self._attempt(claim):
                 return False
-            if time.monotonic() - began > TURN_S:
-                return taken.has_more
+            if time.monotonic() - started > ROUND_S:
+                return claim.has_more
         return False
 
-    def _attempt(self, taken: Claimed) -> bool:
+    def _attempt(self, claim: Claimed) -> bool:
         """Make an attempt; False if the endpoint should be left alone for now."""
-        delivery, now = taken.delivery, self.clock()
+        delivery, now = claim.delivery, self.clock()
         endpoint = self.log.find(WebhookEndpoint, delivery.endpoint_id)
         address = None
         if endpoint is not None and endpoint.disabled is None and not endpoint.is_deleted:
@@ -149,13 +149,13 @@ class WebhookWork:
             return False
         headers = self._headers(endpoint, delivery, now)
         if not headers["webhook-signature"]:
-            self.webhook_deliveries.wait(taken, UNSIGNED, now + PAUSE_MAX)
+            self.webhook_deliveries.wait(claim, UNSIGNED, now + PAUSE_MAX)
             return False
         sent = self.send(address.url, headers, delivery.body)
         is_success = sent.status is not None and sent.status // 100 == SUCCESS
         is_slow = not is_success or sent.duration_ms > SLOW_S * 1000
         self.remember(endpoint.id, is_slow=is_slow)
-        self._settle(endpoint, taken, sent, is_success=is_success)
+        self._settle(endpoint, claim, sent, is_success=is_success)
         return is_success
 
     def _headers(
@@ -171,10 +171,10 @@ class WebhookWork:
         }
 
     def _settle(
-        self, endpoint: WebhookEndpoint, taken: Claimed, sent: Sent, *, is_success: bool
+        self, endpoint: WebhookEndpoint, claim: Claimed, sent: Sent, *, is_success: bool
     ) -> None:
         """Store the outcome; disable the endpoint first, so a crash between repeats the attempt."""
-        now, health = self.clock(), taken.health
+        now, health = self.clock(), claim.health
         if health.failing_since is not None and health.failing_since < endpoint.fresh_since:
             health = Health(0, None)  # The endpoint was changed or enabled since.
         health = health.after(now, is_success=is_success)
@@ -190,8 +190,8 @@ class WebhookWork:
         ):
             reason = "failing"
         is_over = reason is not None and self._disable(endpoint, reason, now)
-        ended = after_attempt(taken.delivery, sent, now, is_success=is_success, is_over=is_over)
-        self.webhook_deliveries.settle(taken, ended, health, now)
+        ended = after_attempt(claim.delivery, sent, now, is_success=is_success, is_over=is_over)
+        self.webhook_deliveries.settle(claim, ended, health, now)
         if is_over:
             self.webhook_deliveries.cancel(endpoint.id, now)
 
@@ -210,6 +210,6 @@ class WebhookWork:
         logger.warning("webhook endpoint %s of %s is disabled: %s", endpoint.id, owner, reason)
         return True
 
-    def _ring(self, organization_id: UUID, endpoint_id: UUID) -> None:
+    def _wake(self, organization_id: UUID, endpoint_id: UUID) -> None:
         with suppress(Exception):  # Whatever the broker raises, the next beat publishes again.
             self.publisher.publish(webhook_message(organization_id, endpoint_id))

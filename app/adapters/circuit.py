@@ -76,7 +76,7 @@ class CircuitBreaker:
         if self._prober is not None:
             message = f"the circuit of the {self._called} is open"
             raise Unavailable(message)
-        began_s = time.monotonic()
+        started_s = time.monotonic()
         try:
             answer = reached(*args, **kwargs)
         except (Rejected, NotAnswered, OutcomeNotStated) as error:
@@ -90,7 +90,7 @@ class CircuitBreaker:
             if not isinstance(error, ProviderError):
                 # Only the type is logged, because the text of an unknown error may hold the number.
                 _log.warning("%s raised %s", self._called, type(error).__name__)
-            self._record_failure(is_slow=time.monotonic() - began_s > self.patience_s)
+            self._record_failure(is_slow=time.monotonic() - started_s > self.patience_s)
             raise
         self._record_success()
         return answer

@@ -48,9 +48,9 @@ def end_of(row: Sequence[Any] | None) -> LogEnd:
     return LogEnd(row[0], str(stream_id), row[2], sha256(row[3]).hexdigest())
 
 
-def not_empty(place: str) -> NotPossible:
+def not_empty(where: str) -> NotPossible:
     """Return the error for a log that holds events already."""
-    return NotPossible(f"{place}: the log holds events already; import into an empty place")
+    return NotPossible(f"{where}: the log holds events already; import into an empty place")
 
 
 def not_whole(stream_id: UUID | None = None) -> NotPossible:

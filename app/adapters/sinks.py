@@ -13,11 +13,11 @@ from workers.checkpoints import NotAccepted, Sink
 ANSWER_S = 10.0  # For the name, the connection, for what is sent, and for the answer.
 
 
-def sink_at(place: str) -> Sink | None:
+def sink_at(target: str) -> Sink | None:
     """Return the sink that CHECKPOINT_SINK names; None where it is empty."""
-    if not place:
+    if not target:
         return None
-    return HttpSink(place) if "://" in place else DirectorySink(Path(place))
+    return HttpSink(target) if "://" in target else DirectorySink(Path(target))
 
 
 class DirectorySink:
@@ -53,7 +53,7 @@ class HttpSink:
 
         from app.adapters.remote.connection import NotConnected, exchange  # noqa: PLC0415  # As above.
 
-        scheme, place = self._url.scheme, self._url.netloc
+        scheme, netloc = self._url.scheme, self._url.netloc
         port = self._url.port or (443 if scheme == "https" else 80)
         origin = Origin(scheme, self._url.hostname or "", port)
         context = ssl.create_default_context() if scheme == "https" else None
@@ -63,8 +63,8 @@ class HttpSink:
             status = exchange(origin, request, time.monotonic() + ANSWER_S, context)
         except (OSError, HTTPException, HTTPError) as error:
             why = str(error) if isinstance(error, NotConnected) else type(error).__name__
-            message = f"CHECKPOINT_SINK: {place} cannot be reached: {why}"
+            message = f"CHECKPOINT_SINK: {netloc} cannot be reached: {why}"
             raise NotAccepted(message) from error
         if status // 100 != 2:  # noqa: PLR2004  # 2xx is success.
-            message = f"CHECKPOINT_SINK: {place} answers {status}"
+            message = f"CHECKPOINT_SINK: {netloc} answers {status}"
             raise NotAccepted(message)

@@ -27,7 +27,7 @@ from projections.engine.rebuild import Progress
 
 LEDGER: Uses = (Wallet.Moved, Month.Closed, Organization.Registered, *COSTLY)
 # Every account opens then, because an entry may be dated before earlier entries of the log.
-BEGINNING = "1970-01-01"
+EPOCH = "1970-01-01"
 # The earnings of before the selection; and entries outside of it that stand between its own.
 OPENING, LEFT_OUT = "Equity:Opening-Balances", "Equity:Left-Out"
 
@@ -52,7 +52,7 @@ class Ledger:
     _opened: set[str] = field(default_factory=set)
     _months: Months = field(default_factory=Months)
     _before: Counter[tuple[str, str]] = field(default_factory=Counter)  # By account and currency.
-    _begins: str = BEGINNING
+    _since: str = EPOCH
 
     def add(self, recorded: Recorded) -> Iterator[str]:
         """Yield what an event adds to the ledger."""
@@ -69,7 +69,7 @@ class Ledger:
                 facts = event.organization_id, event.timestamp, position  # type: ignore[attr-defined]  # all work is for one
                 if self.selection.wants(*facts):
                     yield from self._work(position, event, month)
-                elif self.selection.begins_after(*facts):
+                elif self.selection.starts_after(*facts):
                     self._open_with(*chain.from_iterable(map(postings_of, work_of(event))))
 
     def end(self) -> Iterator[str]:
@@ -80,18 +80,18 @@ class Ledger:
         for each in postings:
             yield from self._open(each.account)
         if postings:
-            yield _transaction(self._begins, "Opening balances", "", *postings)
+            yield _transaction(self._since, "Opening balances", "", *postings)
 
     def _open_with(self, *postings: Posting) -> None:
         """Count what is before the selection, which begins with what accounts hold then."""
         since = self.selection.since
         if isinstance(since, datetime):
-            self._begins = since.date().isoformat()
+            self._since = since.date().isoformat()
         elif self._months.closed:  # No entry behind it is of an earlier month.
-            self._begins = f"{next_month(self._months.closed)}-01"
+            self._since = f"{next_month(self._months.closed)}-01"
         for account, currency, micros in postings:
-            is_kept = account.startswith(("Assets:", "Liabilities:"))
-            self._before[account if is_kept else OPENING, currency] += micros
+            carries = account.startswith(("Assets:", "Liabilities:"))
+            self._before[account if carries else OPENING, currency] += micros
 
     def _move(self, position: int, entry: Wallet.Moved, month: str) -> Iterator[str]:
         organization_id = entry.organization_id
@@ -103,7 +103,7 @@ class Ledger:
                 yield f'option "operating_currency" "{entry.currency}"\n'
         facts, opposite = (organization_id, entry.timestamp, position), opposite_of(entry)
         if not self.selection.wants(*facts):
-            if not book.written and self.selection.begins_after(*facts):
+            if not book.written and self.selection.starts_after(*facts):
                 self._open_with(_of_wallet(book, opposite), opposite)
                 book.balance_micros = entry.balance_micros
             return
@@ -136,13 +136,13 @@ class Ledger:
                 yield from self._open(each.account)
             more = f"\n  position: {position}"
             more += f"\n  reference: {_text(work.reference)}" if work.reference else ""
-            told = "Provider cost, estimated" if work.cost.estimated else "Provider cost"
-            yield _transaction(day, told, more, *postings)
+            text = "Provider cost, estimated" if work.cost.estimated else "Provider cost"
+            yield _transaction(day, text, more, *postings)
 
     def _open(self, account: str, name: str | None = None) -> Iterator[str]:
         if account not in self._opened:
             self._opened.add(account)
-            yield f"{BEGINNING} open {account}\n" + (f"  name: {_text(name)}\n" if name else "")
+            yield f"{EPOCH} open {account}\n" + (f"  name: {_text(name)}\n" if name else "")
 
 
 def _asserted(book: _Book) -> Iterator[str]:
@@ -157,9 +157,9 @@ def _of_wallet(book: _Book, opposite: Posting) -> Posting:
     return Posting(book.account, opposite.currency, -opposite.micros)
 
 
-def _transaction(day: str, told: str, more: str, *postings: Posting) -> str:
+def _transaction(day: str, narration: str, more: str, *postings: Posting) -> str:
     lines = "".join(f"  {name}  {_exact(micros)} {unit}\n" for name, unit, micros in postings)
-    return f"{day} * {_text(told)}{more}\n{lines}"
+    return f"{day} * {_text(narration)}{more}\n{lines}"
 
 
 def _exact(micros: int) -> str:

@@ -118,7 +118,7 @@ def book(
     moves: Iterable[Move], balance: MonthBalance, month: str, *, single: bool
 ) -> Iterator[Booked]:
     """Yield the postings in cents, without those of zero, and the roundings last."""
-    held = Counter[tuple[UUID | None, str, str]]()  # By organization, account and currency.
+    balances = Counter[tuple[UUID | None, str, str]]()  # By organization, account and currency.
     owed = Counter[tuple[UUID, str]]()  # What each wallet holds in cents above its postings.
     posted, numbers = Counter[tuple[str, str]](), Counter[str]()
 
@@ -132,9 +132,9 @@ def book(
 
     for move in moves:
         owner, currency = move.organization_id, move.currency
-        cents = _add(held, (owner, move.account, currency), move.micros)
+        cents = _add(balances, (owner, move.account, currency), move.micros)
         if owner is not None:
-            in_wallet = _add(held, (owner, WALLETS, currency), -move.micros)
+            in_wallet = _add(balances, (owner, WALLETS, currency), -move.micros)
             owed[owner, currency] += in_wallet + cents if move.day > EARLIER else 0
         if cents and move.day > EARLIER:
             yield post(move, cents, "" if single else f"{move.day}-{currency}")
@@ -150,10 +150,10 @@ def book(
             yield post(move, due, f"{month}-rounding")
 
 
-def _add(held: Counter[K], key: K, micros: int) -> int:
+def _add(balances: Counter[K], key: K, micros: int) -> int:
     """Add to what is held; return by how many cents that has changed."""
-    before = held[key]
-    held[key] += micros
+    before = balances[key]
+    balances[key] += micros
     return in_cents(before + micros) - in_cents(before)
 
 
@@ -209,11 +209,11 @@ def datev(booked: Sequence[Booked], its: Accounts, made_at: datetime) -> bytes:
     """Write a booking batch: header 700, category 21, format 13, in code page 1252."""
     first = booked[0].move.day.replace(day=1)
     last = last_day(f"{first:%Y-%m}")
-    begins = first.replace(month=its["year_begins"])
-    begins = begins if begins <= first else begins.replace(year=first.year - 1)
+    starts = first.replace(month=its["year_begins"])
+    starts = starts if starts <= first else starts.replace(year=first.year - 1)
     made = f"{made_at:%Y%m%d%H%M%S}{made_at.microsecond // 1000:03}"
     title, currency = f"Books {first:%Y-%m}", booked[0].move.currency
-    whose = f"{its['consultant']};{its['client']};{begins:%Y%m%d};{its['account_length']}"
+    whose = f"{its['consultant']};{its['client']};{starts:%Y%m%d};{its['account_length']}"
     head = f'"EXTF";700;21;"Buchungsstapel";13;{made};;"RE";"";"";{whose};{first:%Y%m%d};'
     head += f'{last:%Y%m%d};"{title}";"";1;0;0;"{currency}";;"";;;"";;;"";""'
     lines = [head, DATEV]
@@ -234,10 +234,10 @@ def xero(booked: Sequence[Booked], its: Accounts, _: datetime) -> bytes:
     head = ["*Narration", "*Date", "Description", "*AccountCode", "*TaxRate", "*Amount"]
     rows = [head + [f"Tracking{part}{n}" for n in "12" for part in ("Name", "Option")]]
     for each in booked:
-        told = (f"Books {each.number}", f"{each.move.day:%d %b %Y}", each.move.described)
+        facts = (f"Books {each.number}", f"{each.move.day:%d %b %Y}", each.move.described)
         for account, cents in ((each.debit, each.cents), (each.credit, -each.cents)):
             code = code_of(its["accounts"], account)
-            rows.append([*told, code, its["tax_rate"], _money(cents), "", "", "", ""])
+            rows.append([*facts, code, its["tax_rate"], _money(cents), "", "", "", ""])
     return _csv(rows)
 
 
@@ -247,9 +247,9 @@ def quickbooks(booked: Sequence[Booked], its: Accounts, _: datetime) -> bytes:
     form = {"MM/DD/YYYY": "%m/%d/%Y", "DD/MM/YYYY": "%d/%m/%Y"}[its["date"]]
     for each in booked:
         debit, credit = (code_of(its["accounts"], at) for at in (each.debit, each.credit))
-        told, amount = (each.number, each.move.day.strftime(form)), _money(each.cents)
+        facts, amount = (each.number, each.move.day.strftime(form)), _money(each.cents)
         text = each.move.described
-        rows += [[*told, debit, text, amount, ""], [*told, credit, text, "", amount]]
+        rows += [[*facts, debit, text, amount, ""], [*facts, credit, text, "", amount]]
     return _csv(rows)
 
 

@@ -28,7 +28,7 @@ class Selection:
         """The last position of the selection, if one is given."""
         return self.until if isinstance(self.until, int) else None
 
-    def begins_after(self, organization_id: UUID, charged_at: datetime, position: int) -> bool:
+    def starts_after(self, organization_id: UUID, charged_at: datetime, position: int) -> bool:
         """Tell whether an entry, of the organization that is selected, is before all that is."""
         at: Any = charged_at if isinstance(self.since, datetime) else position
         is_its = self.organization_id in {None, organization_id}
@@ -36,7 +36,7 @@ class Selection:
 
     def wants(self, organization_id: UUID, charged_at: datetime, position: int) -> bool:
         """Tell whether an entry is selected."""
-        if self.begins_after(organization_id, charged_at, position):
+        if self.starts_after(organization_id, charged_at, position):
             return False
         match self.until:
             case datetime() if charged_at >= self.until:

@@ -27,7 +27,7 @@ from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress, ignore_progress
 
 FILE_BYTES_MAX = 32 * 1024 * 1024
-TOLD_MAX = 20  # Errors in one report; if there are more, they probably have one cause.
+ERRORS_MAX = 20  # Errors in one report; if there are more, they probably have one cause.
 SEPARATORS = (";", ",", "\t")
 
 Period = Literal["day", "month"]
@@ -75,10 +75,10 @@ def read_amounts(data: bytes, layout: Layout) -> list[Theirs]:
     """Read every line that has a reference or an amount; raises FileRefused with all reasons."""
     if len(data) > FILE_BYTES_MAX:
         raise FileRefused([f"is larger than {FILE_BYTES_MAX} bytes"])
-    rows, places = _body(_text(data, layout.encoding), layout)
+    rows, columns = _body(_text(data, layout.encoding), layout)
     found: list[tuple[int, list[str]]] = []
     for line, row in rows:
-        values = [row[place].strip() if place < len(row) else "" for place in places]
+        values = [row[column].strip() if column < len(row) else "" for column in columns]
         if layout.only is not None and values.pop() != layout.only[1]:
             continue
         if values[0] or values[1]:
@@ -137,7 +137,7 @@ def _check_width(rows: Sequence[Row], width: int) -> None:
         if any(row[width:])
     ]
     if lines:
-        raise FileRefused(lines[:TOLD_MAX])
+        raise FileRefused(lines[:ERRORS_MAX])
 
 
 def _pattern(mark: Mark) -> re.Pattern[str]:
@@ -172,9 +172,9 @@ def _amounts(cells: Sequence[tuple[int, str]], layout: Layout) -> list[int]:
         why = "can be read in two ways; --decimal says which"
         wrong = [(cell, why) for cell, one, another in pairs if one != another]
     if wrong:
-        place = f"column {layout.amount}"
-        told = [f"line {line}, {place}: {text[:40]!r} {why}" for (line, text), why in wrong]
-        raise FileRefused(told[:TOLD_MAX])
+        column = f"column {layout.amount}"
+        lines = [f"line {line}, {column}: {text[:40]!r} {why}" for (line, text), why in wrong]
+        raise FileRefused(lines[:ERRORS_MAX])
     return [micros for micros in best if micros is not None]
 
 
@@ -310,7 +310,7 @@ def by_period(theirs: Iterable[Theirs], period: Period) -> list[Theirs]:
             if each.amount_micros:
                 found.append(replace(each, reference=day[: LENGTHS[period]]))
     if wrong:
-        raise FileRefused(wrong[:TOLD_MAX])
+        raise FileRefused(wrong[:ERRORS_MAX])
     return found
 
 

@@ -56,11 +56,11 @@ def statements_of(
                 newest[owner] = Statement.begin(its, event)
             newest[owner].enter(position, event)
     # A wallet without entries has a statement only once the month has begun.
-    has_begun = bool(months.closed) and month <= next_month(months.closed)
+    has_started = bool(months.closed) and month <= next_month(months.closed)
     found = [
         each if each.month == month else each.empty_in(month)
         for owner, each in newest.items()
-        if each.month == month or has_begun or owner in past
+        if each.month == month or has_started or owner in past
     ]
     return MonthsStatements(month, closed_at, found)
 

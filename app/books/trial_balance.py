@@ -37,8 +37,8 @@ class TrialBalance:
 
     def add(self, event: Event) -> None:
         if isinstance(event, Wallet.Moved):
-            held = Posting(WALLETS, event.currency, -event.balance_micros)
-            self._wallets[event.originator_id] = held
+            posting = Posting(WALLETS, event.currency, -event.balance_micros)
+            self._wallets[event.originator_id] = posting
             self._post(opposite_of(event))
             return
         for work in work_of(event):

@@ -42,9 +42,9 @@ from app.security.authorization import Authorizer
 from app.security.checkpoint_keys import CheckpointKeys
 from app.security.checkpoint_keys import verify as verify_signature
 from app.security.key_file import Kind
+from app.security.key_store import KeyStore
 from app.security.keys import KeyRing, Pepper, WebhookKey
 from app.security.rate_limits import RateLimits
-from app.security.ring import Ring
 from app.security.secrets import SecretHasher
 from app.security.throttle import Throttle
 from app.security.tokens import LEEWAY_S, TokenIssuer, TokenVerifier
@@ -70,7 +70,7 @@ from domain.accounts.monthly_billing import MonthlyBilling
 from domain.accounts.operators import Operators
 from domain.accounts.prices import Prices
 from domain.aggregates import AGGREGATES
-from domain.at_once import sleep_s
+from domain.blocking import sleep_s
 from domain.catalogue.commands import Catalogue
 from domain.catalogue.matching import PlansByKey
 from domain.catalogue.plan import SIMULATED, PlanTerms
@@ -101,10 +101,10 @@ from domain.provider_errors import ProviderError
 from domain.webhooks.commands import Webhooks
 from domain.webhooks.signatures import WebhookSigner
 from projections.audit.covering import ChangedCheckpoint
-from projections.audit.kept_tree import KeptTree
 from projections.audit.report import Failure
-from projections.audit.tree_keeper import TreeKeeper
-from projections.audit.witnesses import Claim, Claims, KeptLeaves, Witness
+from projections.audit.stored_tree import StoredTree
+from projections.audit.tree_builder import TreeBuilder
+from projections.audit.witnesses import Claim, Claims, StoredLeaves, Witness
 from projections.engine.consumer import Source
 from projections.engine.database import Database
 from projections.engine.freshness import Freshness
@@ -134,7 +134,7 @@ from projections.stores.faults import Faults
 from projections.stores.lookup_cache import SqlLookupCache
 from projections.stores.notes import Notes
 from projections.stores.personal_keys import PersonalKeys
-from projections.stores.reading_turns import ReadingSchedule
+from projections.stores.reading_schedule import ReadingSchedule
 from projections.stores.readings import SqlReadings
 from workers import actors
 from workers.bulk import BulkLookup
@@ -220,7 +220,7 @@ class Container:
         self.settings = settings
         self.clock = clock
         self.monotonic: Callable[[], float] = time.monotonic
-        self.began = clock(), self.monotonic()
+        self.started = clock(), self.monotonic()
         self.gate = Gate(self)
         self.new_id = uuid4
         self.is_closed = False
@@ -278,13 +278,13 @@ class Container:
     shared_settings = part(lambda c: SharedSettings(c.notes, c.settings, c.role))
     checkpoint_store = part(lambda c: CheckpointStore(c.databases.keys))
     webhook_deliveries = part(lambda c: Deliveries(c.views))  # Beside its planner's position.
-    reading_turns = part(lambda c: ReadingSchedule(c.stores))
-    kept_tree = auto(KeptTree)
+    reading_schedule = part(lambda c: ReadingSchedule(c.stores))
+    stored_tree = auto(StoredTree)
 
     def faults_of(self, store: str) -> Faults:
-        place, count = self.persistence.place, partial(self.metrics.count, "store_errors")
+        location, count = self.persistence.location, partial(self.metrics.count, "store_errors")
         assert store in STORES, store  # A counter that begins with its first error raises no alert.
-        return Faults(store, lambda error: trouble_of(error, place), count)
+        return Faults(store, lambda error: trouble_of(error, location), count)
 
     lookup_cache = part(lambda c: SqlLookupCache(c.stores, c.faults_of("lookup_cache")))
     readings = part(lambda c: SqlReadings(c.stores, c.faults_of("network_readings")))
@@ -296,19 +296,19 @@ class Container:
 
         Raise the version of a set when its tables change; `ensure` says what happens then.
         """
-        keys, stores, told = self.vault, self.stores, self.webhook_deliveries
+        keys, stores, sent = self.vault, self.stores, self.webhook_deliveries
         checkpoints = self.checkpoint_store
         return [
             OwnTables("stores", 2, stores, [self.lookup_cache.metadata, self.readings.metadata]),
             OwnTables("counters", 1, stores, [self.counters.metadata]),
-            OwnTables("reading_turns", 1, stores, [self.reading_turns.metadata]),
+            OwnTables("reading_turns", 1, stores, [self.reading_schedule.metadata]),
             OwnTables("simulated_network", 1, stores, [simulated(self).metadata]),
             OwnTables("personal_keys", 1, keys.database, [keys.metadata], cheap=False),
             OwnTables("key_branches", 1, keys.database, [keys.branch_metadata], cheap=False),
             OwnTables("checkpoints", 1, keys.database, [checkpoints.metadata], cheap=False),
             OwnTables("notes", 1, keys.database, [self.notes.metadata]),
-            OwnTables("audit_tree", 1, self.views, [self.kept_tree.metadata]),
-            OwnTables("webhook_deliveries", WebhookPlanner.version, self.views, [told.metadata]),
+            OwnTables("audit_tree", 1, self.views, [self.stored_tree.metadata]),
+            OwnTables("webhook_deliveries", WebhookPlanner.version, self.views, [sent.metadata]),
             # Without positions every read model is rebuilt, and the dispatcher starts at the head.
             OwnTables("positions", 1, self.views, [self.positions.metadata]),
         ]
@@ -347,7 +347,7 @@ class Container:
 
     # What an auditor can check.
 
-    tree_keeper = auto(TreeKeeper, tree="kept_tree")
+    tree_builder = auto(TreeBuilder, tree="stored_tree")
     checkpoint_keys = auto(CheckpointKeys, directory="settings.signing_keys")
 
     checkpoints = auto(
@@ -379,7 +379,7 @@ class Container:
             fault = signed.fault(known, verify_signature) if signed.is_by(known) else None
             name = f"our checkpoint of {checkpoint.at:%Y-%m-%d %H:%M:%S}"
             ours.append(Claim(name, checkpoint, fault))
-        leaves = KeptLeaves(self.views, self.kept_tree)
+        leaves = StoredLeaves(self.views, self.stored_tree)
         return [leaves, Claims(ours, listed=False, damaged=spoiled)]
 
     nightly_audit = auto(NightlyAudit)
@@ -403,7 +403,7 @@ class Container:
     prices = auto(Prices, setting_micros="settings.price_per_lookup_micros")
     accounts = auto(Accounts, moved_micros="_moved_micros")
     operators = auto(Operators)
-    operators_turn = part(lambda c: c.persistence.lock("operators"))  # Of commands that write.
+    operators_lock = part(lambda c: c.persistence.lock("operators"))  # Of commands that write.
     catalogue = auto(Catalogue, known="_plans_by_key")
     link_import = auto(LinkImport, terms="_plan_terms")
 
@@ -428,8 +428,8 @@ class Container:
         goal = self.log.head()
         self.projector.catch_up(goal)
         with self.views.reading() as connection:
-            place = self.positions.get(connection, model.name)
-            if place is None or place.position < goal:
+            position = self.positions.get(connection, model.name)
+            if position is None or position.position < goal:
                 message = f"read model {model.name} is behind the log; see: projections status"
                 raise NotPossible(message)
             return read(connection)
@@ -464,7 +464,7 @@ class Container:
                 clock=self.clock,
                 headers=headers,
                 rules=rules,
-                tell=self.metrics.called,
+                on_call=self.metrics.called,
                 pace=partial(self.counters.reserve, name),
                 record=self.record_call,
             )
@@ -524,7 +524,7 @@ class Container:
             cache_ttl=timedelta(seconds=settings.lookup_cache_ttl_s),
             uncached=SANDBOX_NUMBERS if settings.sandbox else (),
             pause=sleep_s,
-            tell=self.metrics.looked_up,
+            on_answers=self.metrics.looked_up,
             costs=settings.lookup_costs,
             cache_ttls=settings.lookup_cache_ttls | near,
             concurrency=max(settings.lookups_at_once.values()),
@@ -547,9 +547,9 @@ class Container:
 
     def count_open_items(self, organization_id: UUID) -> tuple[int, int]:
         with self.views.reading() as connection:
-            place = self.positions.get(connection, self.due_list.name)
+            position = self.positions.get(connection, self.due_list.name)
             shown = self.due_list.items_of(connection, organization_id)
-        return shown, place.position if place is not None else 0
+        return shown, position.position if position is not None else 0
 
     open_items = part(lambda c: OpenItems(c.count_open_items, c.settings.job_items_open_max))
     bulk_create = auto(BulkCreate)
@@ -702,7 +702,7 @@ class Container:
     webhook_key = auto(  # The keys that secrets of webhooks are derived from.
         WebhookKey,
         directory="settings.signing_keys",
-        noted=lambda c: partial(c.notes.value, "webhook_key"),
+        recorded=lambda c: partial(c.notes.value, "webhook_key"),
     )
     webhooks = auto(Webhooks, key_id=lambda c: lambda: c.webhook_key.newest().id)
     webhook_planner = auto(
@@ -715,7 +715,7 @@ class Container:
     webhook_sender = auto(
         HttpSender,
         allow_private="settings.webhooks_allow_private",
-        tell=lambda c: partial(c.metrics.count, "webhook_attempts"),
+        on_outcome=lambda c: partial(c.metrics.count, "webhook_attempts"),
     )
     webhook_work = auto(
         WebhookWork,
@@ -749,7 +749,7 @@ class Container:
     )
 
     @property
-    def rings(self) -> Mapping[Kind, Ring[Any]]:
+    def key_stores(self) -> Mapping[Kind, KeyStore[Any]]:
         """The keys of each kind, as commands renew and revoke them."""
         return {
             "signing": self.keys,
@@ -760,6 +760,7 @@ class Container:
 
     secret_hasher = auto(SecretHasher, peppers="pepper")
     rate_limits = auto(RateLimits)
+    handover_limits = auto(RateLimits)  # Strangers open those, and must not make others forget.
     throttle = auto(Throttle)
     authorizer = auto(Authorizer, database="views", usual_limit="settings.rate_limit_per_minute")
 
@@ -800,8 +801,8 @@ class Container:
 
     def close(self) -> None:
         """Commit what waits and close the databases; parts that were never made are left alone."""
-        self.is_closed, held = True, self.__dict__
-        parts = [held.get(name) for name in ("broker", "committer", "lookup_cache", "waker", "log")]
-        for each in (*self.circuits, *self.remote_apis, *parts, *held.get("databases", ())):
+        self.is_closed, made = True, self.__dict__
+        parts = [made.get(name) for name in ("broker", "committer", "lookup_cache", "waker", "log")]
+        for each in (*self.circuits, *self.remote_apis, *parts, *made.get("databases", ())):
             if each is not None:
                 each.close()

@@ -25,9 +25,9 @@ def ensure_keys(container: Container) -> None:
 
 def record_keys(container: Container) -> list[str]:
     """Note the keys in use; return a line for each thing that clients have lost by a change."""
-    noted = {note.value for note in container.notes.all("signing_keys")}
+    recorded = {note.value for note in container.notes.all("signing_keys")}
     first = container.keys.first_kid()
-    if not noted or (first is not None and first not in noted):
+    if not recorded or (first is not None and first not in recorded):
         kid = first or container.keys.signing_key().kid
         container.notes.add("signing_keys", kid, container.clock())
     record_pepper(container)
@@ -47,16 +47,16 @@ def record_pepper(container: Container) -> None:
 def lost_keys(container: Container) -> list[str]:
     """Say which tokens and secrets are refused because keys have changed or were revoked."""
     keys = container.notes.all("signing_keys")
-    told = []
+    lines = []
     lifetime = timedelta(seconds=container.settings.token_ttl_s + LEEWAY_S)
     if len(keys) > 1 and container.clock() - keys[-1].at < lifetime and active_clients(container):
-        told.append(
+        lines.append(
             f"SIGNING_KEYS: the signing keys were made anew at {keys[-1].at:%Y-%m-%d %H:%M} UTC; "
             "every token issued before is refused"
         )
     peppers = container.notes.all("pepper")
     if len(peppers) > 1 or (peppers and container.pepper.revoked()):  # The first replaced none.
-        told += _lost_secrets(
+        lines += _lost_secrets(
             container.pepper,
             [
                 each.secret_hashes[0].rpartition(":")[0] or _at(peppers, _given_at(container, each))
@@ -67,7 +67,7 @@ def lost_keys(container: Container) -> list[str]:
         )
     keys = container.notes.all("webhook_key")
     if len(keys) > 1 or (keys and container.webhook_key.revoked()):
-        told += _lost_secrets(
+        lines += _lost_secrets(
             container.webhook_key,
             [
                 each.secrets[-1].key_id or _at(keys, each.secret_since)
@@ -77,17 +77,17 @@ def lost_keys(container: Container) -> list[str]:
             "told",
             "{} endpoints are told nothing: their secrets are of a revoked key",
         )
-    return told
+    return lines
 
 
 def _lost_secrets(
-    ring: SharedSecrets, used: Sequence[str], lost: str, revoked: str
+    store: SharedSecrets, used: Sequence[str], lost: str, revoked: str
 ) -> Iterator[str]:
     """Say how many secrets were made with a key that is gone or revoked, of these ids."""
-    if dead := sum(each not in ring.current() and each not in ring.revoked() for each in used):
+    if dead := sum(each not in store.current() and each not in store.revoked() for each in used):
         how = "restore the directory from its backup, or rotate each secret"
         yield f"SIGNING_KEYS: {lost.format(dead)}; {how}"
-    if ended := sum(each in ring.revoked() for each in used):
+    if ended := sum(each in store.revoked() for each in used):
         yield revoked.format(ended)
 
 

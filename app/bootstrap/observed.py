@@ -68,7 +68,7 @@ class Observed:
             parts |= {"readings": self.readings, "webhooks": self.webhooks}
         if role in DECIDING:
             parts["provider"] = self.providers_up
-        return [Asker(name, ask) for name, ask in parts.items()]
+        return [Asker(name, read) for name, read in parts.items()]
 
     def follower_lags(self) -> list[tuple[Lag, float | None]]:
         parts = self._opened()
@@ -101,7 +101,7 @@ class Observed:
         parts, now = self._opened(), self._parts.clock()
         oldest: Mapping[str, datetime] = {}
         if parts.settings.readings_refresh_s:
-            oldest = parts.reading_turns.oldest(parts.networks.names)
+            oldest = parts.reading_schedule.oldest(parts.networks.names)
         return {"oldest_reading_seconds": {name: _age_s(now, at) for name, at in oldest.items()}}
 
     def audit(self) -> Values:
@@ -112,37 +112,37 @@ class Observed:
         """
         parts, now = self._opened(), self._parts.clock()
         first = parts.log.read(0, 1)
-        begun_at = first[0].event.timestamp if first else now
+        started_at = first[0].event.timestamp if first else now
         audit, backup = parts.notes.newest("audit"), parts.notes.newest("backup")
         outside_s = nan
         if parts.settings.checkpoint_sink:
             store = parts.checkpoint_store
             try:
-                kept = store.newest(delivered=True) or store.covering(0)
-                outside_s = _age_s(now, kept.signed.checkpoint.at if kept else begun_at)
+                stored = store.newest(delivered=True) or store.covering(0)
+                outside_s = _age_s(now, stored.signed.checkpoint.at if stored else started_at)
             except ChangedCheckpoint:
                 outside_s = inf  # A changed checkpoint does not tell what was delivered.
         return {
             "audit_failures": len(msgspec.json.decode(audit.value)["failures"]) if audit else 0,
-            "audit_age_seconds": _age_s(now, audit.at if audit else begun_at),
+            "audit_age_seconds": _age_s(now, audit.at if audit else started_at),
             "checkpoint_outside_age_seconds": outside_s,
             "months_overdue": len(parts.month_end.overdue()),
-            "backup_age_seconds": _age_s(now, backup.at if backup else begun_at),
+            "backup_age_seconds": _age_s(now, backup.at if backup else started_at),
         }
 
     def database_load(self) -> Values:
         """Return the connections, their limit, and what standbys and slots are behind."""
-        used, most, behind, kept = nan, nan, dict[str, float](), dict[str, float]()
+        used, most, behind, retained = nan, nan, dict[str, float](), dict[str, float]()
         with self._opened().views.reading() as connection:
             if connection.dialect.name == "postgresql":
                 used, most = connection.execute(text(CONNECTIONS)).one()
                 behind = {name: int(lag) for name, lag in connection.execute(text(STANDBYS))}
-                kept = {name: int(size) for name, size in connection.execute(text(SLOTS))}
+                retained = {name: int(size) for name, size in connection.execute(text(SLOTS))}
         return {
             "database_connections": used,
             "database_connections_max": most,
             "database_replication_lag_bytes": behind,
-            "database_inactive_slot_bytes": kept,
+            "database_inactive_slot_bytes": retained,
         }
 
     def webhooks(self) -> Values:

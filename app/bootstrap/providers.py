@@ -19,7 +19,7 @@ from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.remote.api import RemoteApi, RemoteRules
 from app.settings import Settings, WrongSetting, name_of
-from domain.at_once import sleep_s
+from domain.blocking import sleep_s
 from domain.catalogue.plan import SIMULATED
 from domain.links.esim import holder_of
 from domain.links.link import Link
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # eSIM Go allows ten calls within any second, for all processes at one address. A page of its
 # catalogue is large, because each bundle names all of its countries.
-ESIMGO = RemoteRules(calls_per_s=8, burst=2, read_turn_s=1.5, body_bytes_max=4 << 20)
+ESIMGO = RemoteRules(calls_per_s=8, burst=2, read_pace_s=1.5, body_bytes_max=4 << 20)
 AIRALO = RemoteRules(body_bytes_max=4 << 20)  # Each package has its price in 20 currencies.
 SEED = "carrier-links"  # Of the simulator, so that an installation gets the same eSIMs again.
 

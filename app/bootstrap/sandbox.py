@@ -48,7 +48,7 @@ ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], str | None], Change]]] 
     ),
 }
 HOURS_MAX: Final = 8_760  # A year, for one call.
-PURCHASES_KEPT: Final = 1_000  # One that has lost a race is decided anew within seconds.
+PURCHASES_MAX: Final = 1_000  # One that has lost a race is decided anew within seconds.
 NOT_COVERED: Final = "No plan in use on this link works in this country."
 OVER: Final = "Nothing is left to use: the plan is over."
 
@@ -67,7 +67,7 @@ class Sandbox:
     def _failure_of(self) -> Callable[[UUID, Cause], str | None]:
         """Counts a purchase, and returns how it has to fail; decided anew, it fails alike."""
         count = self.counters.next_failure
-        return lru_cache(PURCHASES_KEPT)(lambda owner, _: count(owner, PURCHASE))
+        return lru_cache(PURCHASES_MAX)(lambda owner, _: count(owner, PURCHASE))
 
     def advance(self, by: timedelta, owner: UUID) -> timedelta:
         """Let time pass for the links of an organization; return how far it is ahead.
@@ -77,7 +77,7 @@ class Sandbox:
         reading = self.background_reading
         wait_until_projected(self.log, reading.database, self.positions, [reading.links.name])
         reading.enter()
-        hasten = reading.reading_turns.hasten  # Nothing may fail once the clock has moved.
+        hasten = reading.reading_schedule.hasten  # Nothing may fail once the clock has moved.
         return self.counters.advance_simulated(by, owner, lambda it: hasten(it, SIMULATED, owner))
 
     def happen(self, link: Link, action: str, given: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from app.settings import Settings, WrongSetting
 from projections.stores.notes import Notes
 
 NAMES = ("TOKEN_ISSUER", "TOKEN_AUDIENCE", "CURRENCY", "TOKEN_ALGORITHM", "PATH_PREFIX")
-KEPT = {"CURRENCY", "TOKEN_ALGORITHM"}  # By a restored copy, which has a place of its own.
+COPIED = {"CURRENCY", "TOKEN_ALGORITHM"}  # By a restored copy, which has a place of its own.
 SOURCES = ("TOKEN_ISSUER", "AUTH_URL", "PUBLIC_URL")  # Of the issuer; else HOST and PORT.
 
 

@@ -220,9 +220,9 @@ def _apply(its: Organization, given: Given, cause: Cause) -> None:
 def _price_changes(given: dict[str, Any]) -> Mapping[Kind, int | None]:
     """Take the price and the fee out of the options that are given."""
     names: Mapping[Kind, str] = {"price": "price", "fee": "fee_micros"}
-    taken = {kind: given[name] for kind, name in names.items() if given[name] is not None}
+    changes = {kind: given[name] for kind, name in names.items() if given[name] is not None}
     given.update(dict.fromkeys(names.values()))
-    return {kind: _or_none(value) for kind, value in taken.items()}
+    return {kind: _or_none(value) for kind, value in changes.items()}
 
 
 def _or_none(value: int | str | None) -> int | None:
@@ -281,7 +281,7 @@ def create_client(
             scopes=list(dict.fromkeys(scopes)),
         )
     except WaitsForApproval as waits:
-        return _asked(session, waits)
+        return _requested(session, waits)
     facts = _Secret.of(made, client_secret=secret)
     return Said(facts, [facts, SHOWN_ONCE])
 
@@ -329,7 +329,7 @@ def rotate_secret(session: Session, client_id: str, hours: int) -> Said:
     try:
         changed = container.accounts.rotate_secret(client_id, secret_hash, cause, hours * HOUR)
     except WaitsForApproval as waits:
-        return _asked(session, waits)
+        return _requested(session, waits)
     facts = _Secret.of(changed, client_secret=secret, old_secret_ends=changed.old_until or cause.at)
     return Said(facts, [facts, SHOWN_ONCE])
 
@@ -426,10 +426,10 @@ def refund(
     """
     cause, accounts = session.cause, session.container.accounts
     stream_id, metadata = _charged_for(session, transaction_id)
-    asked = HandRefund(transaction_id, reference, reason, amount, metadata)
+    request = HandRefund(transaction_id, reference, reason, amount, metadata)
 
     def give_back() -> _Wallet:
-        done = accounts.refund(stream_id, asked, cause)
+        done = accounts.refund(stream_id, request, cause)
         given = done.refund
         return _Wallet.of(
             accounts.wallet(done.organization_id),
@@ -504,7 +504,7 @@ def _proposal(session: Session, waiting: Proposal) -> _Proposal:
     )
 
 
-def _asked(session: Session, waits: WaitsForApproval) -> Said:
+def _requested(session: Session, waits: WaitsForApproval) -> Said:
     """Tell what waits for another operator before a secret is made."""
     facts = _proposal(session, waits.proposal)
     return Said(facts, [facts, RUN_AGAIN])
@@ -584,7 +584,7 @@ def create_operator(session: Session, name: str, may: list[Right]) -> Said:
     try:
         made = register(session.cause, name=name, may=may, key_for=key_for, permit=permit)
     except WaitsForApproval as waits:
-        return _asked(session, waits)
+        return _requested(session, waits)
     return _with_key(made, given[0])
 
 
@@ -637,7 +637,7 @@ def rotate_key(session: Session, operator_id: UUID, **_: bool) -> Said:
     try:
         rotated = container.operators.rotate_key(operator_id, key_hash, cause, permit)
     except WaitsForApproval as waits:
-        return _asked(session, waits)
+        return _requested(session, waits)
     return _with_key(rotated, key)
 
 

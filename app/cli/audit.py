@@ -27,10 +27,10 @@ from projections.audit.auditor import verify as audit_log
 from projections.audit.checkpoint import NotACheckpoint, SignedCheckpoint, read_verifier_key
 from projections.audit.report import Failure, Report
 from projections.audit.tree import CompactRange, leaf_hash, root_from_path
-from projections.audit.witnesses import Claim, Claims, KeptLeaves, Witness
+from projections.audit.witnesses import Claim, Claims, StoredLeaves, Witness
 from projections.engine.rebuild import Progress
 from projections.models.transactions import replayed
-from projections.stores.checkpoints import KeptCheckpoint
+from projections.stores.checkpoints import StoredCheckpoint
 from workers.checkpoints import NotAccepted
 
 NOTE = click.Path(path_type=Path, dir_okay=False, exists=True)
@@ -127,7 +127,7 @@ def make_checkpoint(session: Session, out: Path | None) -> Said | Mapping[str, A
     it nowhere.
     """
     container = session.container
-    container.tree_keeper.catch_up(progress=session.watch("Hashing"))
+    container.tree_builder.catch_up(progress=session.watch("Hashing"))
     signed = _sign(session).signed
     try:
         if not container.gate.is_shut():
@@ -141,7 +141,7 @@ def make_checkpoint(session: Session, out: Path | None) -> Said | Mapping[str, A
     return facts_of(signed)
 
 
-def _sign(session: Session) -> KeptCheckpoint:
+def _sign(session: Session) -> StoredCheckpoint:
     """Sign a checkpoint for an operator, whom an event names before anything is signed."""
     log = session.container.log
     return session.container.checkpoints.make(
@@ -195,9 +195,9 @@ def fault_of(
     A revoked key vouches only where its verifier key was given, and that is said: whoever has
     stolen it can sign anything with any date.
     """
-    ring = container.checkpoint_keys
-    ended_at = ring.ended_at(signed.is_by)
-    fault = signed.fault([*given, *(key.public_key for key in ring.live())], verify_signature)
+    keys = container.checkpoint_keys
+    ended_at = keys.ended_at(signed.is_by)
+    fault = signed.fault([*given, *(key.public_key for key in keys.live())], verify_signature)
     if ended_at is None:
         return fault
     when = f"key {signed.key_id}, which signed it, was revoked on {ended_at:%Y-%m-%d}"
@@ -213,7 +213,7 @@ def check_behind(container: Container, note: Path, notes: Notes, progress: Progr
     The checkpoint itself proves that tree, so nothing before its position has to be read.
     """
     signed = read_note(note)
-    checkpoint, tree = signed.checkpoint, container.kept_tree
+    checkpoint, tree = signed.checkpoint, container.stored_tree
     if (fault := fault_of(container, signed, notes.keys, str(note))) is not None:
         refuse(f"{note}: {fault}")
     if older := [name for name, n in notes.notes.items() if n.checkpoint.size < checkpoint.size]:
@@ -225,7 +225,7 @@ def check_behind(container: Container, note: Path, notes: Notes, progress: Progr
         reason = f"{note}: the kept tree is not the one that it signed; use --against"
         return Report(failures=[Failure(checkpoint.position, reason)])
     witnesses: list[Witness] = [
-        KeptLeaves(container.views, tree, checkpoint.size),
+        StoredLeaves(container.views, tree, checkpoint.size),
         notes.claims(container, before),
     ]
     return check_log(container.log, progress, witnesses, checkpoint.position)
@@ -295,19 +295,19 @@ def prove(session: Session, transaction_id: UUID) -> Said:
     container = session.container
     progress = session.watch("Hashing")
     container.projector.catch_up()
-    container.tree_keeper.catch_up(progress=progress)
+    container.tree_builder.catch_up(progress=progress)
     with container.views.reading() as connection:
         entry = container.transactions.of_any(connection, transaction_id)
         if entry is None:
             refuse(f"there is no transaction {transaction_id}")
-        index = container.kept_tree.index_of(connection, entry.position)
+        index = container.stored_tree.index_of(connection, entry.position)
     row = container.log.stored(entry.position - 1, 1)[0]
-    kept = _vouching(session, entry.position)
-    checkpoint = kept.signed.checkpoint
+    stored = _vouching(session, entry.position)
+    checkpoint = stored.signed.checkpoint
     if index is None:
         refuse(DENIED)
     with container.views.reading() as connection:
-        path = container.kept_tree.path(connection, index, checkpoint.size)
+        path = container.stored_tree.path(connection, index, checkpoint.size)
     if root_from_path(leaf_hash(*row), index, checkpoint.size, path) != checkpoint.root:
         refuse(DENIED)
     proof = {
@@ -315,25 +315,25 @@ def prove(session: Session, transaction_id: UUID) -> Said:
         "event": msgspec.to_builtins(_Event(*row[:4], row.state.decode())),
         "index": index,
         "path": [node.hex() for node in path],
-        "checkpoint": facts_of(kept.signed),
+        "checkpoint": facts_of(stored.signed),
     }
     return Said(proof, [in_json(proof)])
 
 
-def _vouching(session: Session, position: int) -> KeptCheckpoint:
+def _vouching(session: Session, position: int) -> StoredCheckpoint:
     """Return the newest checkpoint if it covers a position; else sign one, which needs a right."""
     container = session.container
-    kept = container.checkpoint_store.newest()
+    stored = container.checkpoint_store.newest()
     if (
-        kept is None
-        or kept.signed.checkpoint.position < position
-        or container.checkpoint_keys.ended_at(kept.signed.is_by) is not None
+        stored is None
+        or stored.signed.checkpoint.position < position
+        or container.checkpoint_keys.ended_at(stored.signed.is_by) is not None
     ):
         session.require("audit")
-        kept = _sign(session)
-    if kept.signed.checkpoint.position < position:
+        stored = _sign(session)
+    if stored.signed.checkpoint.position < position:
         refuse("the transaction is too new to be signed (CHECKPOINT_LAG_S); try again")
-    return kept
+    return stored
 
 
 @audit.command("check", right=None, on="anything")
@@ -360,7 +360,7 @@ def _checked(file: Path, keys: Sequence[bytes]) -> str:
     try:
         proof = msgspec.json.decode(content, type=_Proof)
         signed = SignedCheckpoint.read(proof.checkpoint.note)
-        told = json.loads(content)
+        given = json.loads(content)
         path = [bytes.fromhex(node) for node in proof.path]
     except (msgspec.MsgspecError, NotACheckpoint, ValueError) as error:
         message = f"{file}: is no proof: {error}"
@@ -373,15 +373,15 @@ def _checked(file: Path, keys: Sequence[bytes]) -> str:
         message = "the event does not lead to the root that was signed"
         raise NoProof(message)
     *_, time = checkpoint.text().split()
-    if json.loads(json.dumps({**facts_of(signed), "at": time})) != told["checkpoint"]:
+    if json.loads(json.dumps({**facts_of(signed), "at": time})) != given["checkpoint"]:
         message = "what is said of the checkpoint is not what its note says"
         raise NoProof(message)
-    _compare(row, told["transaction"])
+    _compare(row, given["transaction"])
     at = f"{checkpoint.at:%Y-%m-%d %H:%M:%S} UTC"
     return f"position {row.position} of {checkpoint.origin}, signed {at} by key {signed.key_id}"
 
 
-def _compare(row: Stored, told: Mapping[str, Any]) -> None:
+def _compare(row: Stored, stated: Mapping[str, Any]) -> None:
     """Derive the transaction from its event; raises NoProof if the file says otherwise.
 
     The reason of an older refund stands in another event, so it is not proved, nor compared.
@@ -395,8 +395,8 @@ def _compare(row: Stored, told: Mapping[str, Any]) -> None:
         raise NoProof(message)
     derived = json.loads(msgspec.json.encode(entries[0]))
     unproved = {"reason"} if derived.get("refund_of") and "reason" not in derived else set()
-    for name in sorted(derived.keys() | told.keys()):
-        values = [json.dumps(each.get(name), sort_keys=True) for each in (derived, told)]
+    for name in sorted(derived.keys() | stated.keys()):
+        values = [json.dumps(each.get(name), sort_keys=True) for each in (derived, stated)]
         if name not in unproved and values[0] != values[1]:  # As text, because 1 == 1.0 == True.
             message = f"{name} of the transaction is not what its event says"
             raise NoProof(message)
@@ -421,9 +421,9 @@ def import_file(
     """
     if key and not checkpoints:
         misuse("--key is given with --checkpoints")
-    container, kept = session.container, Notes.read([checkpoints] if checkpoints else [], key)
-    report = import_log(container, file, session.watch("Importing"), kept.notes, kept.keys)
-    for name, each in kept.notes.items():
+    container, saved = session.container, Notes.read([checkpoints] if checkpoints else [], key)
+    report = import_log(container, file, session.watch("Importing"), saved.notes, saved.keys)
+    for name, each in saved.notes.items():
         if each.checkpoint.position > report.position:
             warn(f"{name}: signs events behind the end of the export, and was left out")
     session.ok = report.ok

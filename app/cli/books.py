@@ -126,8 +126,8 @@ def _write_all(session: Session, month: str, out: Path, form: str | None) -> Fac
         file = out / f"{each.organization}-{month}.{form or 'json'}"
         with written(file) as target:
             target.write(_as_sent(container, each, form))
-    told = {"month": month, "final": found.is_final, "statements": len(found.statements)}
-    return {**told, "out": out}
+    facts = {"month": month, "final": found.is_final, "statements": len(found.statements)}
+    return {**facts, "out": out}
 
 
 def _one(session: Session, organization_id: UUID, month: str) -> Statement:
@@ -196,8 +196,8 @@ def replay(session: Session, **selected: Any) -> None:
 def _line(row: Mapping[str, Any]) -> str:
     amount = f"{'-' if row['direction'] == 'debit' else '+'}{row['amount']}"
     facts = (row["position"], row["charged_at"], row["organization"], row["sequence"], row["kind"])
-    told = (amount, row["currency"], row["balance_after"], row["id"], row["actor"] or "-")
-    return "  ".join(map(str, (*facts, *told)))
+    cells = (amount, row["currency"], row["balance_after"], row["id"], row["actor"] or "-")
+    return "  ".join(map(str, (*facts, *cells)))
 
 
 @audit.command("margin", right=None)
@@ -353,8 +353,8 @@ def _reconciled(found: Reconciliation) -> Said:
 
 
 def _missing(ours: Ours) -> Facts:
-    place = {"position": ours.position, "at": ours.at, "reference": ours.reference}
-    return {**place, **_amount(ours)}
+    facts = {"position": ours.position, "at": ours.at, "reference": ours.reference}
+    return {**facts, **_amount(ours)}
 
 
 def _amount(each: Theirs | Ours) -> Facts:

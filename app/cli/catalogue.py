@@ -355,7 +355,7 @@ def smoke_one(  # noqa: PLR0913  # Each is an option.
     cause = session.cause
     session.catch_up()
     done = smoke(session.container, name, spend_max, number, plan_id)
-    kept = _save_transcript(exchanges, name, done, cause.at, transcripts)
+    saved = _save_transcript(exchanges, name, done, cause.at, transcripts)
     cost, session.ok = done.cost, done.ok
     facts = {
         "provider": name,
@@ -364,7 +364,7 @@ def smoke_one(  # noqa: PLR0913  # Each is an option.
         "currency": cost and cost.currency,
         "reference": cost and cost.reference,
         "given_back": done.given_back,
-        "transcript": kept,
+        "transcript": saved,
     }
     return Said({**facts, "steps": done.steps}, [done.steps, "", facts])
 
@@ -395,11 +395,11 @@ def _save_transcript(
         return None
     path = directory / f"{name}-{at:%Y-%m-%d}.json"
     steps = [{"step": each.step, "ok": each.ok} for each in done.steps]
-    told = {"provider": name, "ok": done.ok, "steps": steps, "exchanges": exchanges}
+    facts = {"provider": name, "ok": done.ok, "steps": steps, "exchanges": exchanges}
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with written(path) as file:
-            file.write(json.dumps(told, indent=1, ensure_ascii=False).encode() + b"\n")
+            file.write(json.dumps(facts, indent=1, ensure_ascii=False).encode() + b"\n")
     except OSError as error:
         done.steps.append(Step("keep the transcript", ok=False, ms=0, told=error.strerror))
         return None

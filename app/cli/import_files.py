@@ -23,7 +23,7 @@ from app.bootstrap.providers import LOOKUPS, NETWORKS
 from app.cli.output import Refusals
 from domain import strict_json
 from domain.catalogue.file_errors import FileRefused, Path, Problem, Wrong, lines_of, repeated
-from domain.catalogue.matching import PLANS_MAX, PlanEntry, place_of
+from domain.catalogue.matching import PLANS_MAX, PlanEntry, label_of
 from domain.catalogue.plan import (
     COVERAGE_TYPES,
     DATA_MB,
@@ -45,7 +45,7 @@ from domain.catalogue.plan import (
 from domain.cost import Cost
 from domain.links.esim import ICCID
 from domain.links.importing import LINKS_MAX, LinkEntry, PlanBought
-from domain.links.importing import place_of as place_of_link
+from domain.links.importing import label_of as label_of_link
 from domain.links.network import NO_CODE, why_no_code
 from domain.money import CURRENCIES, parse_amount
 from domain.regions import is_country
@@ -268,11 +268,11 @@ def read_plan_file(
             names_network=said["network"] is not None,
         )
 
-    def place(index: int, value: Any) -> str:
+    def label(index: int, value: Any) -> str:
         name = value.get("name") if isinstance(value, dict) else None
-        return place_of(index, name if is_text(name) else None)
+        return label_of(index, name if is_text(name) else None)
 
-    return _read_entries(data, "plans", PLANS_MAX, read, place)
+    return _read_entries(data, "plans", PLANS_MAX, read, label)
 
 
 def _terms(said: Mapping[str, Any], first_network: str) -> PlanTerms:
@@ -343,7 +343,7 @@ def read_link_file(
         return LinkEntry(**{**said, "index": index, "network": said["network"] or networks[0]})
 
     entries = _read_entries(
-        data, "links", LINKS_MAX, read, lambda index, _: place_of_link(index), skipped
+        data, "links", LINKS_MAX, read, lambda index, _: label_of_link(index), skipped
     )
     problems = [*_repeated(entries, "iccid"), *_repeated(entries, "endpoint_id")]
     _refuse(lines_of("", problems), skipped)
@@ -441,7 +441,7 @@ def _read_entries(  # noqa: PLR0913  # Each says what kind of file it is.
     name: str,
     most: int,
     read: Callable[[int, Any], T],
-    place: Callable[[int, Any], str],
+    where: Callable[[int, Any], str],
     skipped: list[str] | None = None,
 ) -> list[T]:
     """Read a file of one list; raises FileRefused with every mistake, or adds it to `skipped`."""
@@ -457,7 +457,7 @@ def _read_entries(  # noqa: PLR0913  # Each says what kind of file it is.
             problems += wrong.problems
         else:
             entries += [] if problems else [entry]
-        lines += lines_of(place(index, value), problems)
+        lines += lines_of(where(index, value), problems)
     _refuse(lines, skipped)
     return entries
 

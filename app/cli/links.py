@@ -43,7 +43,7 @@ from workers.work import MESSAGES
 RETRY_MAX = 10_000  # Of one organization and kind; there cannot be more at once.
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 CHUNK = 1_000  # Links read at once, because reading all in one go would delay the projector.
-DELIVERIES_AT_ONCE = 1_000
+DELIVERIES_MAX = 1_000
 WORKER_THREADS = 4
 WORKER_TIMEOUT_MS = 100  # How soon an idle worker notices the end.
 STOP_MS = 25_000  # A clean end takes at most 30 s in all; unfinished work is asked for again.
@@ -119,8 +119,8 @@ def import_links(
         left: list[str] | None = [] if skip else None
         entries = read_link_file(data, container.networks.names, left)
         done = container.link_import.run(entries, cause, dry_run=dry_run, skip=skip)
-    told = {"created": done.created, "unchanged": done.unchanged}
-    return told if left is None else told | {"skipped": [*left, *done.skipped]}
+    facts = {"created": done.created, "unchanged": done.unchanged}
+    return facts if left is None else facts | {"skipped": [*left, *done.skipped]}
 
 
 @links.command("list", right=None)
@@ -407,10 +407,10 @@ def list_webhooks(
     with container.views.reading() as connection:
         rows = container.webhook_endpoints.all(connection, organization_id)
     known, none = container.webhook_deliveries.sums(), Sums(0, 0, 0, None)
-    told = [(row, known.get(row.id, none)) for row in rows]
+    shown = [(row, known.get(row.id, none)) for row in rows]
     return [
         _endpoint_facts(container, row, sums)
-        for row, sums in told
+        for row, sums in shown
         if not failing or row.disabled in {"failing", "gone"} or sums.failures
     ]
 
@@ -471,7 +471,7 @@ def _deliveries(container: Container, endpoint: WebhookEndpoint) -> list[Deliver
     found: list[Delivery] = []
     while True:
         part, total = container.webhook_deliveries.page(
-            endpoint.organization_id, endpoint.id, len(found), DELIVERIES_AT_ONCE
+            endpoint.organization_id, endpoint.id, len(found), DELIVERIES_MAX
         )
         found += part
         if not part or len(found) >= total:

@@ -25,18 +25,18 @@ from app.processes.erasing import Wanted, erase
 from app.processes.readiness import what_is_missing
 from app.processes.redo import Undone
 from app.security.key_file import KINDS, Kind, SigningKeysError
-from app.security.ring import ListedKey, Ring
+from app.security.key_store import KeyStore, ListedKey
 from domain.accounts.operator_acts import OperatorAct
 from domain.cause import Cause
 from domain.errors import NotPossible, refuse
 from domain.months import first_instant, month_of, next_month
 from projections.audit.checkpoint import key_id_of, verifier_key
-from projections.audit.tree_keeper import TreeKeeper
+from projections.audit.tree_builder import TreeBuilder
 from projections.engine.positions import Lag, lags
 from projections.engine.read_model import ReadModel
 from projections.engine.rebuild import rebuild_all
 
-TREE = TreeKeeper.name
+TREE = TreeBuilder.name
 Row = dict[str, Any]
 Choice = Literal["before", "number", "link", "lookup", "job"]
 CHOICES: Sequence[Choice] = get_args(Choice)
@@ -49,7 +49,7 @@ SAID: Mapping[Kind, str] = {
     "would be told waits.",
     "checkpoints": "Its notes prove nothing any more, except what others kept before it leaked.",
 }
-TOLD_AGAIN = (
+DONE_AGAIN = (
     "It acts within seconds. Webhooks go on where the copy was made; where their position was not "
     "copied, events of the last 72 hours are told again, with the same ids."
 )
@@ -101,7 +101,7 @@ def revoke(session: Session, key: str, *, yes: bool) -> Row:
     """
     container, cause = session.container, session.cause
     session.catch_up()
-    ring, key_id, row = _load_key(container, key)
+    store, key_id, row = _load_key(container, key)
     kind, kid = row["kind"], row["kid"]
     ends = _ends(container, kind, kid, cause.actor)
     if not yes:
@@ -113,7 +113,7 @@ def revoke(session: Session, key: str, *, yes: bool) -> Row:
         _renew(container, kind, cause)
     # Authorized again, so that the key of whoever does this is under the newest pepper.
     cause = session.new_cause()
-    ring.revoke(key_id)
+    store.revoke(key_id)
     container.log.append(OperatorAct.of("key.revoked", f"{kind} {kid}", cause))
     return {**row, "state": "revoked", **ends}
 
@@ -127,13 +127,13 @@ def list_keys(session: Session) -> list[Row]:
     container = session.container
     if not container.settings.signing_keys.is_dir():
         raise SigningKeysError(container.settings.signing_keys, "is no directory")
-    return [_key(container, each) for ring in container.rings.values() for each in ring.list()]
+    return [_key(container, key) for keys in container.key_stores.values() for key in keys.list()]
 
 
 def _renew(container: Container, kind: Kind, cause: Cause | None) -> Row:
     """Make a new key; without a log nobody keeps who did it."""
-    made = container.rings[kind].rotate()
-    row = next(_key(container, each) for each in container.rings[kind].list() if each.kid == made)
+    made = (store := container.key_stores[kind]).rotate()
+    row = next(_key(container, each) for each in store.list() if each.kid == made)
     if cause is not None:
         container.log.append(OperatorAct.of("key.renewed", f"{kind} {row['kid']}", cause))
     return row
@@ -150,13 +150,13 @@ def _key(container: Container, key: ListedKey) -> Row:
     return row
 
 
-def _load_key(container: Container, kid: str) -> tuple[Ring[Any], str, Row]:
-    """Return a key that is not revoked: its ring, its id there, and its row."""
-    for ring in container.rings.values():
-        for each in ring.list():
+def _load_key(container: Container, kid: str) -> tuple[KeyStore[Any], str, Row]:
+    """Return a key that is not revoked: its store, its id there, and its row."""
+    for store in container.key_stores.values():
+        for each in store.list():
             row = _key(container, each)
             if row["kid"] == kid and each.state != "revoked":
-                return ring, each.kid, row
+                return store, each.kid, row
     message = f"there is no key {kid}, or it is revoked; see: python -m app keys list"
     raise NotPossible(message)
 
@@ -208,7 +208,7 @@ def rebuild(session: Session, name: str | None, *, everything: bool) -> list[Row
     container = session.container
     if name == TREE:
         session.record_act("tree.rebuilt", f"position {container.log.head()}")
-        reached = {TREE: container.tree_keeper.restart(session.watch("Hashing"))}
+        reached = {TREE: container.tree_builder.restart(session.watch("Hashing"))}
     else:
         models = _models(container, name)
         what = models[0].name if len(models) == 1 else "all read models"
@@ -257,7 +257,7 @@ def erase_data(
     chosen, before = _chosen(given, organization_id), given["before"]
     cause, container = session.cause, session.container
     session.require_organization(organization_id)
-    found = _find(container, chosen, given[chosen], organization_id, begin_anew=not dry_run)
+    found = _read_erased(container, chosen, given[chosen], organization_id, begin_anew=not dry_run)
     if whole_months:
         for each in found:
             each.add_whole_months()
@@ -289,7 +289,7 @@ def _chosen(given: dict[str, Any], organization_id: UUID | None) -> Choice:
     return chosen[0]
 
 
-def _find(
+def _read_erased(
     container: Container,
     chosen: Choice,
     wanted: Any,
@@ -355,8 +355,8 @@ def doctor(session: Session, *, wants_capacity: bool, disk: float | None) -> Sai
         return _capacity(session, disk)
     findings = examine(session.container)
     session.ok = all(each.severity != "fault" for each in findings)
-    told = findings or "Nothing stands in the way."
-    return Said({"ok": session.ok, "data": findings}, [told])
+    facts = findings or "Nothing stands in the way."
+    return Said({"ok": session.ok, "data": findings}, [facts])
 
 
 def _capacity(session: Session, disk_gb: float | None) -> Said:
@@ -381,7 +381,7 @@ def _in_words(uses: Sequence[Use]) -> list[Row]:
             "used": amount(each.used, each.unit),
             "of": amount(each.of, each.unit),
             "full": each.full_at and f"{each.full_at:%Y-%m-%d}",
-            "": each.told,
+            "": each.remark,
         }
         for each in uses
     ]
@@ -422,8 +422,8 @@ def hold(session: Session, *, end: bool) -> Row | Said:
     facts = {"held": not end, "changed": changed}
     if not end:
         return facts
-    left, told = _undone(session)
-    return Said({**facts, "redo": left}, [facts, *[TOLD_AGAIN] * changed, *told])
+    left, redone = _undone(session)
+    return Said({**facts, "redo": left}, [facts, *[DONE_AGAIN] * changed, *redone])
 
 
 def _undone(session: Session) -> tuple[Sequence[Undone] | None, list[Any]]:
@@ -463,9 +463,9 @@ def restore_backup(session: Session, directory: Path) -> Said:
         "held": report is not None,
     }
     if report is None:
-        told = {**facts, "redo": None, "failures": [], "commands": command}
-        return Said(told, [f"{AGAIN}\n\n{command[0]}"])
+        shown = {**facts, "redo": None, "failures": [], "commands": command}
+        return Said(shown, [f"{AGAIN}\n\n{command[0]}"])
     failed = (one_line(f"position {each.position}: {each.reason}") for each in report.failures)
     left, again = _undone(session)
-    told = {**facts, "redo": left, "failures": report.failures, "commands": []}
-    return Said(told, [facts, HELD, *again, *failed])
+    shown = {**facts, "redo": left, "failures": report.failures, "commands": []}
+    return Said(shown, [facts, HELD, *again, *failed])

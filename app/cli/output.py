@@ -58,15 +58,15 @@ def facts_of(thing: object, *, as_json: bool = True) -> dict[str, Any]:
             facts = to_builtins(thing)
         case _:
             facts = asdict(cast("Any", thing))
-    told: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
     for name, value in facts.items():
         if not isinstance(value, Named):
-            told[name] = value
+            shown[name] = value
         elif as_json:
-            told |= {name: value.id, f"{name}_name": value.name}
+            shown |= {name: value.id, f"{name}_name": value.name}
         else:
-            told[name] = value.name
-    return told
+            shown[name] = value.name
+    return shown
 
 
 def show(answer: Any, *, as_json: bool) -> None:
@@ -102,13 +102,13 @@ def in_parts(facts: Facts, parts: Mapping[str, list[Any]]) -> Said:
 
 def show_stream(rows: Iterable[object], line: Callable[[Facts], str], *, as_json: bool) -> None:
     """Print any number of things as they come: as `{"data": […]}`, or as a line for each."""
-    told = (facts_of(row, as_json=as_json) for row in rows)
+    shown = (facts_of(row, as_json=as_json) for row in rows)
     if not as_json:
-        for row in told:
+        for row in shown:
             click.echo(one_line(line(row)))
         return
     lead = '{"data": ['
-    for row in told:
+    for row in shown:
         click.echo(lead + in_json(row), nl=False)
         lead = ", "
     click.echo("]}" if lead == ", " else lead + "]}")

@@ -166,8 +166,8 @@ def _main() -> int:
     except click.Abort:
         return INTERRUPTED
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        print(f"Error: {place}{error.strerror}", file=sys.stderr)  # noqa: T201  # The standard output may be what failed.
+        prefix = f"{error.filename}: " if error.filename else ""
+        print(f"Error: {prefix}{error.strerror}", file=sys.stderr)  # noqa: T201  # The standard output may be what failed.
         _drop_output()
         return FAILED
     return status if isinstance(status, int) else 0

@@ -62,10 +62,10 @@ def show_finance(session: Session, port: int) -> None:
 
 def _line(container: Container, error: SQLAlchemyError) -> str:
     own = container.settings.finance_database_url
-    name, place = (
-        ("FINANCE_DATABASE_URL", "it") if own else ("DATABASE_URL", container.persistence.place)
+    name, location = (
+        ("FINANCE_DATABASE_URL", "it") if own else ("DATABASE_URL", container.persistence.location)
     )
-    return f"{name}: {trouble_of(error, place)}"
+    return f"{name}: {trouble_of(error, location)}"
 
 
 @subject.command("serve", right=None, on="anything")
@@ -89,8 +89,8 @@ def serve_all(session: Session, *, demo: bool) -> None:
 
     def introduce() -> None:
         made = prepare_demo(container, sample_plans(container.settings.currency))
-        told = Said(made, [made, _first_steps(made, container.settings)])
-        show(told, as_json=session.as_json)
+        said = Said(made, [made, _first_steps(made, container.settings)])
+        show(said, as_json=session.as_json)
 
     # After the port is taken, because a second `serve` must not change the secret.
     serve(container, introduce if demo else lambda: None)

@@ -36,8 +36,8 @@ from projections.engine.consumer import Stopped
 from projections.engine.positions import models_to_rebuild
 from projections.engine.rebuild import Progress
 
-TURN_WAIT_S = 10.0  # Most commands take a fraction of a second.
-TURN_LOOK_S = 0.05
+LOCK_WAIT_S = 10.0  # Most commands take a fraction of a second.
+LOCK_POLL_S = 0.05
 DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
 OTHER_ERRORS = (ForOperator, Poisoned, Stopped, Refused, Conflict, OSError)
 
@@ -127,9 +127,9 @@ class Session:
     def catch_up(self) -> None:
         """Project what the log holds, so that the command sees what was written before it."""
         self.container.projector.catch_up()
-        for place in self.container.positions.all(self.container.views).values():
-            if place.failure is not None:
-                warn(f"{place.name} stopped at {place.position}: {place.failure}")
+        for position in self.container.positions.all(self.container.views).values():
+            if position.failure is not None:
+                warn(f"{position.name} stopped at {position.position}: {position.failure}")
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -162,10 +162,10 @@ def installation(on: State, load_settings: Callable[[], Settings]) -> Iterator[C
                 container.use_recorded_settings()
             yield container
         except (*DATABASE_ERRORS, container.persistence.error) as error:
-            line = _database_line(error, container.persistence.place)
+            line = _database_line(error, container.persistence.location)
             raise click.ClickException(line) from error
         finally:
-            container.operators_turn.release()
+            container.operators_lock.release()
             container.close()
     except OTHER_ERRORS as error:
         raise click.ClickException(_line(error)) from error
@@ -214,11 +214,11 @@ def acquire_write_lock(container: Container) -> None:
 
     So the rights and the limit that a command has read hold where its events are in the log.
     """
-    patience, until_s = Event(), time.monotonic() + TURN_WAIT_S
-    while not container.operators_turn.acquire():
+    patience, until_s = Event(), time.monotonic() + LOCK_WAIT_S
+    while not container.operators_lock.acquire():
         if time.monotonic() > until_s:
             refuse("another operator's command has not ended: try again")
-        patience.wait(TURN_LOOK_S)
+        patience.wait(LOCK_POLL_S)
 
 
 def _require_tables(container: Container, *, same_log: bool) -> None:
@@ -233,10 +233,10 @@ def _require_tables(container: Container, *, same_log: bool) -> None:
         raise click.ClickException(then)
 
 
-def _database_line(error: Exception, place: str) -> str:
+def _database_line(error: Exception, location: str) -> str:
     if isinstance(error, ServiceUnavailable) and error.__cause__ is None:
         return str(error)  # The error's own text gives the reason.
-    trouble = trouble_of(error, place)
+    trouble = trouble_of(error, location)
     return trouble if trouble == NOT_MIGRATED else f"DATABASE_URL: {trouble}"
 
 
@@ -244,5 +244,5 @@ def _line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     details = error.details if isinstance(error, Refused) else {}
-    told = ", ".join(f"{name} {value}" for name, value in details.items())
-    return f"{error} ({told})" if told else str(error)
+    text = ", ".join(f"{name} {value}" for name, value in details.items())
+    return f"{error} ({text})" if text else str(error)

@@ -13,7 +13,7 @@ from app.finance import words
 from app.finance.access import Access, is_loopback
 from app.finance.pages import Pages, query
 from app.http.edge.media import JINJA
-from app.watch.trouble import NOT_MIGRATED, log_place, trouble_of
+from app.watch.trouble import NOT_MIGRATED, log_traceback, trouble_of
 from projections.finance.figures import Figures
 
 # No script runs, nothing is loaded from another host, and no other page shows ours in a frame.
@@ -90,7 +90,7 @@ def _on_error(error: Exception) -> tuple[str, int]:
         logger.error("%s: %s", said, type(error).__name__)
         error = ServiceUnavailable(OLD if is_old else AWAY)
     if not isinstance(error, HTTPException):
-        log_place(logger, error)
+        log_traceback(logger, error)
         error = HTTPException("A fault of this page; the log says where.")
         error.code = 500
     status = error.code or 500

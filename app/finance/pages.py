@@ -20,7 +20,7 @@ from domain.accounts.wallet import PAID_IN
 from domain.months import next_month
 from projections.engine.shape import format_time
 from projections.engine.sql_views import SqlView
-from projections.finance.figures import Figures, Found, Wanted, as_id, balances, by_day, place_of
+from projections.finance.figures import Figures, Found, Wanted, as_id, balances, by_day, cursor_of
 from projections.finance.views import DAILY, STATEMENTS, TOTALS, TRANSACTIONS
 from projections.models.transactions import KINDS
 
@@ -83,14 +83,14 @@ class Pages:
         pages.add_url_rule("/checks/<int(max=2147483647):number>", "checkpoint", self.checkpoint)
 
     def overview(self) -> str:
-        held = self._figures.total_balance()
-        period = Period(self._figures, None, held.balance_micros, self._today())
+        total = self._figures.total_balance()
+        period = Period(self._figures, None, total.balance_micros, self._today())
         latest = self._figures.entries(Wanted(), LATEST_ROWS)
-        return render_template("overview.html", held=held, period=period, entries=latest)
+        return render_template("overview.html", held=total, period=period, entries=latest)
 
     def wallets(self) -> str:
-        asked = _query()
-        name, page = asked["name"], asked["page"]
+        query = _query()
+        name, page = query["name"], query["page"]
         found = self._figures.wallets(name, (page - 1) * PAGE_ROWS, PAGE_ROWS + 1)
         more = len(found) > PAGE_ROWS
         return render_template(
@@ -125,7 +125,7 @@ class Pages:
             owner=owner,
             hint=hint,
             kinds=KINDS,
-            older=place_of(wanted, entries[-1]) if more else None,
+            older=cursor_of(wanted, entries[-1]) if more else None,
         )
 
     def transactions_csv(self) -> Response:
@@ -238,11 +238,11 @@ class Pages:
 
     def _wanted(self) -> Wanted:
         """Read the filter; without an organization it takes the owner of the thing referred to."""
-        asked = _query()
-        owner, reference = asked["organization"], asked["reference"]
+        query = _query()
+        owner, reference = query["organization"], query["reference"]
         if reference is not None and owner is None and (thing := as_id(reference)) is not None:
             owner = self._figures.owner_of(thing)
-        own = {name: asked[name] for name in ("kind", "since", "until", "before")}
+        own = {name: query[name] for name in ("kind", "since", "until", "before")}
         return Wanted(owner, reference=reference, **own)
 
 
@@ -262,7 +262,7 @@ class Period:
         self.rows = figures.days(organization_id, self.since)
         self._days = [self.since + timedelta(days=number) for number in range(self.length)]
         self._by_day = by_day(self.rows, today)
-        self._held = balances(self._by_day, now_micros, self.since, today)
+        self._balances = balances(self._by_day, now_micros, self.since, today)
         self.sums = Counter[str]()
         for each in self.rows:
             self.sums[each.kind] += each.net_micros
@@ -277,9 +277,9 @@ class Period:
         """What was held at the end of each day."""
         return plots.line(
             self._days,
-            self._held,
+            self._balances,
             words.short_money,
-            lambda n: f"{words.day(self._days[n])}: {words.money(self._held[n])}",
+            lambda n: f"{words.day(self._days[n])}: {words.money(self._balances[n])}",
         )
 
     @property
@@ -288,9 +288,9 @@ class Period:
         starts = self._days[:: self.bar_days]
         values: list[dict[str, int]] = [dict.fromkeys(self.kinds, 0) for _ in starts]
         for day, each in self._by_day:
-            place = (day - self.since).days // self.bar_days
+            index = (day - self.since).days // self.bar_days
             if each.kind not in PAID_IN:
-                values[place][each.kind] -= each.net_micros
+                values[index][each.kind] -= each.net_micros
         return plots.bars(
             starts, values, words.short_money, lambda n: _title(starts[n], self.bar_days, values[n])
         )
@@ -327,10 +327,10 @@ def _title(start: date, days: int, values: Mapping[str, int]) -> str:
 
 def _facts(metadata: str) -> Mapping[str, str]:
     """Return what an entry says about itself; lists of ids as one text."""
-    told: Mapping[str, Any] = msgspec.json.decode(metadata)
+    facts: Mapping[str, Any] = msgspec.json.decode(metadata)
     return {
         name: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        for name, value in told.items()
+        for name, value in facts.items()
     }
 
 
@@ -352,10 +352,10 @@ def query(**changes: Any) -> str:
 def _query() -> dict[str, Any]:
     given = {name: text.strip() for name, text in request.args.items()}
     try:
-        asked: dict[str, Any] = Query().load({name: text for name, text in given.items() if text})
+        query: dict[str, Any] = Query().load({name: text for name, text in given.items() if text})
     except ValidationError as error:
         raise _unreadable(error.messages_dict) from None
-    return asked
+    return query
 
 
 def _unreadable(names: Iterable[str]) -> BadRequest:

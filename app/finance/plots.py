@@ -79,8 +79,8 @@ def step_of(span: int) -> int:
 def line(days: Sequence[date], values: Sequence[int], label: Label, words: Words) -> Plot:
     """Draw a value for each day as a line over a filled area."""
     scale, count = Scale(values), len(days)
-    places = [f"{_percent(n + 0.5, count)},{scale.at(each)}" for n, each in enumerate(values)]
-    path = f"M0,{scale.at(values[0])} L{' '.join(places)} 100,{scale.at(values[-1])}"
+    points = [f"{_percent(n + 0.5, count)},{scale.at(each)}" for n, each in enumerate(values)]
+    path = f"M0,{scale.at(values[0])} L{' '.join(points)} 100,{scale.at(values[-1])}"
     zero = scale.at(0)
     area = f"{path} L100,{zero} 0,{zero} Z"
     return Plot(scale.marks(label), dates(days), _days(count, words), zero, (), path, area)

@@ -39,22 +39,26 @@ from app.http.edge.request import (
     request_id_of,
 )
 from app.http.finance import routes as finance
+from app.http.links import handover, traveller
 from app.http.links import routes as links
 from app.http.lookups import routes as lookups
 from app.http.server.gateway import Gateway, Service
 from app.http.server.listening import Server
-from app.http.server.loop import AtOnce
+from app.http.server.loop import OperationLoop
 from app.http.webhooks import events
 from app.http.webhooks import routes as webhooks
 from app.settings import Settings
 from app.watch.tracing import tracing
-from app.watch.trouble import log_place
+from app.watch.trouble import log_traceback
 
 NOWHERE = "/nowhere"  # No route has this path.
 NOTIFICATIONS = "/networks/<name>/notifications"  # Networks send them, and no partner.
 ENCODED = re.compile("%2f|%5c", re.IGNORECASE)
 # To read 64 KiB of one of these takes a tenth of a second; nobody needs so many words.
-SHORT_HEADERS = ("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "HTTP_PREFER")
+SHORT_HEADERS = (
+    *("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "HTTP_ACCEPT_LANGUAGE"),
+    *("HTTP_PREFER", "HTTP_USER_AGENT"),
+)
 SHORT_HEADER_CHARS_MAX = 4096
 
 logger = logging.getLogger(__name__)
@@ -91,8 +95,8 @@ class Edge(Flask):
         try:
             return super().wsgi_app(environ, start_response)
         except BaseException:
-            if context.held is not None:
-                context.held.close()
+            if context.resources is not None:
+                context.resources.close()
             raise
         finally:
             CURRENT.reset(before)
@@ -103,8 +107,8 @@ class Edge(Flask):
             if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
                 del environ[name]  # As if it had not been sent.
         request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), new_request_id)
-        began_s = time.perf_counter()
-        return Given(self._container, self.extensions, environ, request_id, began_s)
+        started_s = time.perf_counter()
+        return Given(self._container, self.extensions, environ, request_id, started_s)
 
     def operation_of(self, environ: Mapping[str, Any]) -> Operation | None:
         """Return the operation of a request, None for what is none of ours and for tokens.
@@ -141,7 +145,7 @@ class Edge(Flask):
 
     def log_exception(self, exc_info: Any) -> None:
         """Log what an error handler has raised, without its text."""
-        log_place(logger, exc_info[1])
+        log_traceback(logger, exc_info[1])
 
     def _set_path(self, environ: dict[str, Any]) -> None:
         """Turn the path of a request into that of its operation.
@@ -165,14 +169,14 @@ class Edge(Flask):
     def _complete(self, response: Response) -> Response:
         """Give a reply the headers of every reply, log it and count it."""
         context = CURRENT.get()
-        if context.held is not None:
-            response.call_on_close(context.held.close)
-        asked, own = current_request(), {name for name, _ in response.headers}
+        if context.resources is not None:
+            response.call_on_close(context.resources.close)
+        request, own = current_request(), {name for name, _ in response.headers}
         blocks: Any = response.response
         if not response.is_sequence or sum(map(len, blocks)) >= compression.BYTES_MIN:
-            compression.encode(response, asked)
-        route = asked.url_rule.rule if asked.url_rule else "-"
-        for name, value in self.end(context, asked.method, route, response.status_code):
+            compression.encode(response, request)
+        route = request.url_rule.rule if request.url_rule else "-"
+        for name, value in self.end(context, request.method, route, response.status_code):
             if name not in own:
                 response.headers.add(name, value)
         return response
@@ -189,6 +193,7 @@ def create_app(container: Container) -> Edge:
         plans.blueprint,
         links.blueprint,
         links.plans_blueprint,
+        handover.blueprint,
         wallet.blueprint,
         account.blueprint,
         deposits.blueprint,
@@ -202,8 +207,9 @@ def create_app(container: Container) -> Edge:
     app.extensions[docs.DOCUMENT] = openapi.register(app, container.settings, groups)
     app.operations = {f"{g.name}.{each.name}": each for g in groups for each in g.operations}
     app.register_blueprint(docs.blueprint)
+    app.register_blueprint(traveller.pages)
     # What is in no document.
-    app.add_url_rule(NOTIFICATIONS, view_func=links.take_notification, methods=["POST"])
+    app.add_url_rule(NOTIFICATIONS, view_func=links.receive_notification, methods=["POST"])
     app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)
     for kind in (HTTPException, Exception):  # flask-smorest has a handler for the first one.
         app.register_error_handler(kind, errors.answer)
@@ -228,13 +234,13 @@ class Bridge(Service):
         started = {
             (method, root + path): each
             for each in lookups.blueprint.operations
-            if each.at_once and not waits
+            if each.read_on_loop and not waits
             for method, path in [each.line.split()]
             for root in roots
         }
         probes = {root + path: path for path in health.PROBES for root in roots}
         own = {"probes": probes, "token_paths": token_paths(settings)}
-        loop = AtOnce(container, app.operation_of, app.open, app.end, started, **own)
+        loop = OperationLoop(container, app.operation_of, app.open, app.end, started, **own)
         self.app, self.loop, self.container = app, loop, container
         return lambda: None
 

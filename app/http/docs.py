@@ -36,7 +36,7 @@ TYPES = SWAGGER_UI | {
 }
 DOCUMENT = "openapi_document"
 REVALIDATED = "no-cache"
-KEPT = "public, max-age=3600"
+CACHED = "public, max-age=3600"
 ROOTS_MAX = 8  # Of one installation there are two: with PATH_PREFIX and without.
 
 # The page may run and load only what we ship, although it shows only our own document.
@@ -59,7 +59,7 @@ blueprint = Blueprint("docs", __name__)
 @blueprint.get("/openapi.json")
 def openapi_document() -> Response:
     """Return the OpenAPI document, which was made together with the app."""
-    document = CURRENT.get().kept[DOCUMENT][current_request().script_root]
+    document = CURRENT.get().extensions[DOCUMENT][current_request().script_root]
     return _static(document, "application/json", REVALIDATED)
 
 
@@ -82,7 +82,7 @@ def page_or_asset(name: str) -> Response:
     if name not in TYPES:
         return _page(name)
     # Our files may change with each release; the library's are large and seldom change.
-    return _static(asset(name), TYPES[name], KEPT if name in SWAGGER_UI else REVALIDATED)
+    return _static(asset(name), TYPES[name], CACHED if name in SWAGGER_UI else REVALIDATED)
 
 
 @cache

@@ -73,9 +73,9 @@ def _refuses(reply: Struct, name: str, description: str) -> dict[str, Any]:
     either = [ref(each.__name__) for each in (type(reply), RetryError)]
     blueprint.schemas[name] = {"anyOf": either}
     media = {"schema": name, "example": to_builtins(reply)}
-    told = {"description": f"{description} An error where too many requests wait."}
+    summary = {"description": f"{description} An error where too many requests wait."}
     content = {"content": {"application/json": media}}
-    return {"responses": {503: refused | told | content}}
+    return {"responses": {503: refused | summary | content}}
 
 
 @blueprint.operation(
@@ -141,7 +141,7 @@ def _missing_log(given: Given[None]) -> str | None:
     try:
         return given.parts.log.fault() or given.parts.persistence.fault()
     except Exception as error:  # noqa: BLE001 - Whatever the error, the log cannot be reached.
-        reason: str = given.kept[OUTAGES].record(error)
+        reason: str = given.extensions[OUTAGES].record(error)
         return reason
 
 
@@ -151,9 +151,9 @@ def _read_models(given: Given[None]) -> tuple[list[str], str | None]:
     try:
         known = parts.positions.all(parts.views)
     except Exception as error:  # noqa: BLE001 - Most likely a table is missing.
-        return [], given.kept[OUTAGES].record(error)
-    places = [known.get(model.name) for model in parts.models]
+        return [], given.extensions[OUTAGES].record(error)
+    positions = [known.get(model.name) for model in parts.models]
     versions = [model.version for model in parts.models]
-    is_migrated = [place.version for place in places if place is not None] == versions
-    failed = [place.name for place in places if place is not None and place.failure]
+    is_migrated = [position.version for position in positions if position is not None] == versions
+    failed = [position.name for position in positions if position is not None and position.failure]
     return failed, None if is_migrated else NOT_MIGRATED

@@ -67,8 +67,8 @@ def listen(lives: Lives, role: ProcessName, **others: Need) -> MetricsServer | N
 
 def _facts(container: Container) -> dict[str, object]:
     """Return what `/readyz` shows beside its needs."""
-    held = {"held": True} if container.gate.held else {}
-    return {CLOCK_OFFSET: round(container.gate.off_s, 3), **held}
+    mark = {"held": True} if container.gate.held else {}
+    return {CLOCK_OFFSET: round(container.gate.off_s, 3), **mark}
 
 
 def missing_broker(container: Container) -> str | None:

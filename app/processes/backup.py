@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
 from app.bootstrap.gate import HELD
-from app.bootstrap.shared_settings import KEPT
+from app.bootstrap.shared_settings import COPIED
 from app.processes.migrate import migrate, newer_tables, table_versions
 from app.security.key_file import locked, sync, write_file
 from app.security.keys import PEPPER, WEBHOOK_KEY, fingerprint
@@ -36,7 +36,7 @@ from projections.engine.rebuild import Progress, ignore_progress
 MANIFEST = "manifest.json"  # Written last: a directory without it is no backup.
 KEYS = "keys"
 DATABASE, SIGNING = "DATABASE_URL", "SIGNING_KEYS"
-Noted = Literal["pepper", "signing_keys", "webhook_key"]
+Subject = Literal["pepper", "signing_keys", "webhook_key"]
 OTHER_PEPPER = "SECRET_PEPPER is not that of the backup: until it is, client secrets are refused"
 FORMAT = 1  # Raise it when older releases must not read new backups.
 
@@ -89,7 +89,7 @@ def _readable_errors(container: Container) -> Iterator[None]:
         yield
     except persistence.error as error:
         reason = str(error).partition("\n")[0]
-        raise NoBackup(DATABASE, f"cannot use {persistence.place}: {reason}") from error
+        raise NoBackup(DATABASE, f"cannot use {persistence.location}: {reason}") from error
 
 
 def back_up(container: Container, directory: Path) -> Manifest:
@@ -98,7 +98,7 @@ def back_up(container: Container, directory: Path) -> Manifest:
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise NoBackup(directory, "is not empty; name a directory that does not exist yet")
     if not container.persistence.exists():
-        raise NoBackup(DATABASE, f"there is no {container.persistence.place}")
+        raise NoBackup(DATABASE, f"there is no {container.persistence.location}")
     directory.parent.mkdir(parents=True, exist_ok=True)
     name = f"{directory.name}.unfinished-"
     draft = Path(tempfile.mkdtemp(prefix=name, dir=directory.parent))  # Only for us: mode 0700.
@@ -139,18 +139,18 @@ def _copy_keys(container: Container, target: Path) -> None:
                 if not file.name.startswith("."):
                     write_file(target / file.name, file.read_bytes())
     has_pepper = bool(settings.secret_pepper) or any(target.glob(f"{PEPPER}*"))
-    kept: list[tuple[str, Noted, bool]] = [
+    copies: list[tuple[str, Subject, bool]] = [
         ("signing key", "signing_keys", any(target.glob("*.pem"))),
         (PEPPER, "pepper", has_pepper),
         (WEBHOOK_KEY, "webhook_key", any(target.glob(f"{WEBHOOK_KEY}*"))),
     ]
-    for missing, subject, is_there in kept:
+    for missing, subject, is_there in copies:
         if not is_there and _has_note(container, subject):
             why = f"{settings.signing_keys}: holds no {missing}, which is in use"
             raise NoBackup(SIGNING, why)
 
 
-def _has_note(container: Container, subject: Noted) -> bool:
+def _has_note(container: Container, subject: Subject) -> bool:
     try:
         return container.notes.newest(subject) is not None
     except SQLAlchemyError:  # The tables are of an older release, which kept no notes.
@@ -173,13 +173,13 @@ def restore(
             return Restored(None, warnings)
     if not _has_last_event(container.log, manifest):
         why = f"the log is not that of the backup, or ends before position {manifest.position}"
-        raise NoBackup(persistence.place, why)
+        raise NoBackup(persistence.location, why)
     migrate(container, progress)
     container.notes.replace("backup", str(manifest.position), manifest.made_at)
     container.notes.replace("hold", HELD, container.clock())
     shared = container.shared_settings.recorded()
-    kept = {name: value for name, value in shared.items() if name in KEPT}
-    container.shared_settings.record(kept, container.clock())
+    copied = {name: value for name, value in shared.items() if name in COPIED}
+    container.shared_settings.record(copied, container.clock())
     parts = (container.log, container.views, container.positions, container.models)
     report = audit(*parts, progress, container.witnesses())  # The backup has our checkpoints.
     return Restored(report, warnings)
@@ -251,9 +251,9 @@ def _has_last_event(log: Log, manifest: Manifest) -> bool:
     found = log.recorder.select_notifications(at, 1, stop=at)
     if not found:
         return False
-    event, told = found[0], (manifest.stream_id, manifest.stream_version, manifest.state_sha256)
+    event, expected = found[0], (manifest.stream_id, manifest.stream_version, manifest.state_sha256)
     digest = hashlib.sha256(event.state).hexdigest()
-    return (str(event.originator_id), event.originator_version, digest) == told
+    return (str(event.originator_id), event.originator_version, digest) == expected
 
 
 def _engine(container: Container) -> Literal["sqlite", "postgresql"]:

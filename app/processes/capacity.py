@@ -43,7 +43,7 @@ class Use:
     of: int | None
     unit: str
     full_at: datetime | None = None
-    told: str = ""
+    remark: str = ""
 
 
 class Pace(NamedTuple):
@@ -74,7 +74,7 @@ def capacity(container: Container, disk_bytes: int | None = None) -> Capacity:
     sizes = sizes_of(container)
     pace = _pace(container, sum(sizes.values()))
     uses = [
-        _database(container.tree_keeper.events(container.log.head()), sizes),
+        _database(container.tree_builder.events(container.log.head()), sizes),
         _disk(container, sum(sizes.values()), pace, disk_bytes),
         *_connections(container),
         *_queues(container),
@@ -90,8 +90,8 @@ def in_mb(size: int) -> str:
 
 def _database(events: int, sizes: Mapping[str, int]) -> Use:
     parts = ", ".join(f"{name} {in_mb(size)}" for name, size in sizes.items())
-    told = f"{parts}; {sum(sizes.values()) // events:,} bytes an event" if events else parts
-    return Use("database", sum(sizes.values()), None, "bytes", told=told)
+    remark = f"{parts}; {sum(sizes.values()) // events:,} bytes an event" if events else parts
+    return Use("database", sum(sizes.values()), None, "bytes", remark=remark)
 
 
 def sizes_of(container: Container) -> dict[str, int]:
@@ -121,7 +121,7 @@ def _pace(container: Container, whole: int) -> Pace | None:
         since = max(now - WINDOW, first[0].timestamp) if first else now
         if now - since < WINDOW_MIN:
             return None
-        count = container.tree_keeper.events
+        count = container.tree_builder.events
         whole_events = count(log.head())
         events = whole_events - count(log.position_before(since))
     except Poisoned:  # `doctor` tells of it.
@@ -133,26 +133,26 @@ def _pace(container: Container, whole: int) -> Pace | None:
 def _disk(container: Container, whole: int, pace: Pace | None, disk_bytes: int | None) -> Use:
     used, of = _disk_of(container, whole) if disk_bytes is None else (whole, disk_bytes)
     if of is None:
-        told = "the disk of the database cannot be seen from here: add --disk GB"
-        return Use("disk", used, of, "bytes", told=told)
+        remark = "the disk of the database cannot be seen from here: add --disk GB"
+        return Use("disk", used, of, "bytes", remark=remark)
     if used >= of:
         return Use("disk", used, of, "bytes", container.clock(), "is full")
     if pace is None or not pace.bytes_a_day:
-        return Use("disk", used, of, "bytes", told="nothing is known of its pace yet")
+        return Use("disk", used, of, "bytes", remark="nothing is known of its pace yet")
     left = timedelta(days=min((of - used) / pace.bytes_a_day, FOREVER_DAYS))
-    told = f"{in_mb(pace.bytes_a_day)} a day, by the last {pace.days:g} days"
-    return Use("disk", used, of, "bytes", container.clock() + left, told)
+    remark = f"{in_mb(pace.bytes_a_day)} a day, by the last {pace.days:g} days"
+    return Use("disk", used, of, "bytes", container.clock() + left, remark)
 
 
 def _disk_of(container: Container, whole: int) -> tuple[int, int | None]:
     """Return how much of the database's disk is used, of what we may use, if both can be seen."""
     with suppress(OSError, DBAPIError):
-        place, address = container.settings.database_path.absolute().parent, None
+        path, address = container.settings.database_path.absolute().parent, None
         if not container.settings.is_on_files:
             with container.views.reading() as connection:
-                place, address = connection.execute(text(DATA)).one()
+                path, address = connection.execute(text(DATA)).one()
         if address is None or ip_address(address).is_loopback:  # Then it is on this machine.
-            disk = shutil.disk_usage(place)
+            disk = shutil.disk_usage(path)
             return disk.used, disk.used + disk.free
     return whole, None
 
@@ -162,8 +162,8 @@ def _connections(container: Container) -> Iterator[Use]:
         return
     with container.views.reading() as connection:
         used, most = connection.execute(text(CONNECTIONS)).one()
-    told = "of all clients; each process takes up to 12"
-    yield Use("connections", used, most, "connections", told=told)
+    remark = "of all clients; each process takes up to 12"
+    yield Use("connections", used, most, "connections", remark=remark)
 
 
 def _queues(container: Container) -> Iterator[Use]:
@@ -173,7 +173,7 @@ def _queues(container: Container) -> Iterator[Use]:
     try:
         counted = [(name, broker.backlog(name)) for name in QUEUES]
     except Exception:  # noqa: BLE001  # Whatever the error, the rest is said all the same.
-        yield Use("queues", 0, None, "messages", told="the broker cannot be reached")
+        yield Use("queues", 0, None, "messages", remark="the broker cannot be reached")
         return
     for name, waiting in counted:
         yield Use(f"queue {name}", waiting, None, "messages")
@@ -188,9 +188,9 @@ def _lookups(container: Container) -> Iterator[Use]:
     with container.views.reading() as connection:
         found = connection.execute(counts).all()
     bytes_a_day = LINE_BYTES * sum(count for _, count in found) // WINDOW.days
-    told = "a day for the lookups alone; rotate them, for the pace of the disk is without"
-    yield Use("log lines", bytes_a_day, None, "bytes", told=told)
+    remark = "a day for the lookups alone; rotate them, for the pace of the disk is without"
+    yield Use("log lines", bytes_a_day, None, "bytes", remark=remark)
     for hour, count in found[:1]:
         at = f"{from_micros(hour * HOUR):%Y-%m-%d %H:00} UTC"
-        told = f"from {at} on, {count / 3600:.1f} a second"
-        yield Use("busiest hour", count, None, "charged lookups", told=told)
+        remark = f"from {at} on, {count / 3600:.1f} a second"
+        yield Use("busiest hour", count, None, "charged lookups", remark=remark)

@@ -108,8 +108,8 @@ def _saved_secret(settings: Settings) -> str:
         secret: str = json.loads(file.read_bytes())["client_secret"]
     except FileNotFoundError:
         secret = new_client_secret(urandom)
-        kept = {"client_id": DEMO_CLIENT_ID, "client_secret": secret}
-        write_file(file, json.dumps(kept).encode() + b"\n")
+        saved = {"client_id": DEMO_CLIENT_ID, "client_secret": secret}
+        write_file(file, json.dumps(saved).encode() + b"\n")
     except (ValueError, TypeError, KeyError):
         message = f"{file}: holds no client_secret; remove it, and a new one is made"
         raise WrongSetting(message) from None

@@ -42,9 +42,10 @@ UNKNOWN_BEFORE = {
     "`privacy erase`": "erasure.made",
     "play money": "deposit.played",
     "a request to send again all that failed": "webhook_request.redeliveries_asked",
+    "a page for a traveller": "handover.made link.handover_set",
 }
 UPGRADED = timedelta(days=30)  # For so long somebody may want to go back.
-TELLS_ALL = "see: python -m app doctor"
+SEE_DOCTOR = "see: python -m app doctor"
 
 logger = logging.getLogger(__name__)
 
@@ -76,12 +77,12 @@ def announce(container: Container) -> None:
 
     This comes first, because a process that waits at a wrong place must name that place.
     """
-    settings, place = container.settings, container.persistence.place
+    settings, location = container.settings, container.persistence.location
     logger.info(
         "%s begins: database %s %s; broker %s; lookups by %s; links by %s",
         container.role,
         "SQLite" if settings.is_on_files else "PostgreSQL",
-        place,
+        location,
         settings.broker_shown,
         settings.lookup_provider,
         settings.network_provider,
@@ -98,7 +99,7 @@ def warning_at_start(settings: Settings) -> str | None:
     faults = [each.message for each in _settings(settings) if each.severity == "fault"]
     if not serves_partners or not faults:
         return None
-    return f"not ready for production: {'; '.join(faults)} ({TELLS_ALL})"
+    return f"not ready for production: {'; '.join(faults)} ({SEE_DOCTOR})"
 
 
 def split_database(settings: Settings) -> str | None:
@@ -292,9 +293,9 @@ def _data(container: Container) -> Iterator[Finding]:
 
 
 def _checkpoints(container: Container) -> Iterator[Finding]:
-    for kept in container.checkpoint_store.all():
-        if isinstance(kept, ChangedCheckpoint):
-            yield Finding("checkpoints", "fault", str(kept))
+    for stored in container.checkpoint_store.all():
+        if isinstance(stored, ChangedCheckpoint):
+            yield Finding("checkpoints", "fault", str(stored))
             return
     if failures := container.observed.audit()["audit_failures"]:
         message = f"the last nightly audit found {failures} failures: see audit verify"
@@ -321,11 +322,11 @@ def _way_back(container: Container) -> Iterator[Finding]:
     before = container.log.position_before(since.at)
     writers = {topic: who for who, topics in UNKNOWN_BEFORE.items() for topic in topics.split()}
     found = container.log.first(*map(resolve_topic, writers), after=before)
-    told = f"release {RELEASE_BEFORE} can still return"
+    text = f"release {RELEASE_BEFORE} can still return"
     if found is not None:
         topic = get_topic(type(found))
-        told = f"release {RELEASE_BEFORE} cannot return: {writers[topic]} has written {topic}"
-    yield Finding("way back", "advice", f"{told}; see: docs/deployment.md, Roll back")
+        text = f"release {RELEASE_BEFORE} cannot return: {writers[topic]} has written {topic}"
+    yield Finding("way back", "advice", f"{text}; see: docs/deployment.md, Roll back")
 
 
 def _has_demo(container: Container) -> bool:

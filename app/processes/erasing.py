@@ -21,7 +21,7 @@ from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.months import month_of
 from domain.personal import NUMBERED, open_text, seals_of
-from projections.engine.database import KEPT_BY_A_READER
+from projections.engine.database import READER_BUSY
 from projections.engine.reader import read_events
 
 PIECES_MAX = 500  # Of one event.
@@ -135,7 +135,9 @@ def _kind_if_of_number(
 def _add(container: Container, wanted: Wanted, kind: Kind, stream_id: UUID) -> None:
     """Add all that is sealed of a stream and still there."""
     vault, owner = container.vault, wanted.organization_id
-    history = container.log.history(stream_id)
+    history = [*container.log.history(stream_id)]
+    handovers = (each.handover_id for each in history if isinstance(each, Link.HandoverSet))
+    history += [event for each in handovers if each for event in container.log.history(each)]
     sealed = [each for event in history for each in seals_of(event)]
     keys = sorted({each.month for each in sealed})
     wanted.pieces += [
@@ -171,7 +173,7 @@ def erase(
     databases = (container.vault.database, container.stores, container.views)
     wiped = [each.wipe() for each in databases]
     if not all(wiped):
-        raise ServiceUnavailable(KEPT_BY_A_READER)
+        raise ServiceUnavailable(READER_BUSY)
     return keys, answers
 
 

@@ -24,7 +24,7 @@ from projections.audit.tree import leaf_hash
 from projections.audit.witnesses import Claim, Claims
 from projections.engine.rebuild import Progress, ignore_progress, rebuild_all
 
-TOLD_EVENTS = 1_000  # Progress is reported once for this many events.
+REPORT_EVENTS = 1_000  # Progress is reported once for this many events.
 RANGE = ".range.json"  # Suffix of the file with the tree before a part of an export.
 
 
@@ -71,7 +71,7 @@ def _checked(
     for number, row in enumerate(read_export(file)):
         if (found := currency_of(event_of(row))) not in {None, code}:
             raise WrongCurrency(str(found))
-        if number % TOLD_EVENTS == 0:
+        if number % REPORT_EVENTS == 0:
             progress(file.tell(), size)
         claims.see(row, leaf_hash(*row))
         yield row

@@ -14,11 +14,11 @@ from threading import Event, Thread
 from app.bootstrap.container import Container
 from projections.engine.complaint import Complaint
 
-LOOK_S = 1.0
+POLL_S = 1.0
 AGAIN_S = 1.0  # Between two tries, while the new server takes no writes yet.
 
 # Begins the work of a container in this process; returns what ends it.
-Begin = Callable[[Container], Callable[[], object]]
+Start = Callable[[Container], Callable[[], object]]
 
 logger = logging.getLogger(__name__)
 
@@ -28,15 +28,15 @@ class Lives:
 
     def __init__(self, container: Container) -> None:
         self.now = container
-        self._begins: list[Begin] = []
+        self._starts: list[Start] = []
         self._ends: list[Callable[[], object]] = []
         self._stop = Event()
         self._thread = Thread(target=self._watch, name="lives", daemon=True)
 
-    def start(self, *begins: Begin) -> None:
+    def start(self, *starts: Start) -> None:
         """Begin work, now and with each container to come."""
-        self._begins = [*begins]
-        self._ends = [begin(self.now) for begin in begins]
+        self._starts = [*starts]
+        self._ends = [start(self.now) for start in starts]
         self._thread.start()
 
     def stop(self) -> None:
@@ -47,30 +47,30 @@ class Lives:
         _end(self.now, self._ends)
 
     def _watch(self) -> None:
-        while not self._stop.wait(LOOK_S):
+        while not self._stop.wait(POLL_S):
             if self.now.log.is_over:
                 self._restart()
 
     def _restart(self) -> None:
-        began_s, old, ends = time.monotonic(), self.now, self._ends
+        started_s, old, ends = time.monotonic(), self.now, self._ends
         logger.warning("another server of the database answers: this process begins anew")
         trouble = Complaint("beginning anew")
         while not self._stop.is_set():
-            following, begun = old.anew(), list[Callable[[], object]]()
+            following, started = old.anew(), list[Callable[[], object]]()
             try:
                 following.log.record_loss(old.log.seen)
                 following.complete()
-                for begin in self._begins:
-                    begun.append(begin(following))
+                for start in self._starts:
+                    started.append(start(following))
             # Whatever the error, or this process would answer nothing any more.
             except Exception as error:  # noqa: BLE001  # As above.
                 trouble.of(error)
                 with suppress(Exception):
-                    _end(following, begun)
+                    _end(following, started)
                 self._stop.wait(AGAIN_S)
             else:
-                self.now, self._ends = following, begun
-                logger.warning("began anew after %.1f s", time.monotonic() - began_s)
+                self.now, self._ends = following, started
+                logger.warning("began anew after %.1f s", time.monotonic() - started_s)
                 # Threads that wait for the old server end late, and nobody waits for them.
                 Thread(target=_end, args=(old, ends), name="end of the old life").start()
                 return

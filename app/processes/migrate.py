@@ -45,7 +45,7 @@ def migrate(
         if fault := persistence.fault():
             raise CannotMigrate(fault)
         if persistence.has_lost_its_log():
-            message = f"DATABASE_URL: {_lost_log(persistence.place)}"
+            message = f"DATABASE_URL: {_lost_log(persistence.location)}"
             raise CannotMigrate(message)
         with persistence.migrating():
             container.open_log(create=True).close()
@@ -66,7 +66,7 @@ def migrate(
         message = f"DATABASE_URL: {error}"
         raise CannotMigrate(message) from error
     except (OSError, SQLAlchemyError, PersistenceError, persistence.error) as error:
-        message = f"DATABASE_URL: {_trouble(error, persistence.place)}"
+        message = f"DATABASE_URL: {_trouble(error, persistence.location)}"
         raise CannotMigrate(message) from error
     return built
 
@@ -96,7 +96,7 @@ def _delete_former_queues(container: Container, warn: Callable[[str], object]) -
 def _warn_of_losses(container: Container, warn: Callable[[str], object]) -> None:
     lost = lost_events(container)
     if lost and not container.log.head():
-        message = f"DATABASE_URL: {container.persistence.place} is empty: {lost}; {RESTORE}"
+        message = f"DATABASE_URL: {container.persistence.location} is empty: {lost}; {RESTORE}"
         raise CannotMigrate(message)
     if lost:
         warn(f"{lost}; the read models are built from what it holds")
@@ -106,17 +106,17 @@ def missing_tables(container: Container) -> str | None:
     """Say that the installation, its log or its tables are not there; None if they are."""
     persistence = container.persistence
     if persistence.has_lost_its_log():
-        return _lost_log(persistence.place)
+        return _lost_log(persistence.location)
     if not persistence.exists():
         return (
-            f"there is no database at {persistence.place}; a new installation begins with: "
+            f"there is no database at {persistence.location}; a new installation begins with: "
             "python -m app migrate"
         )
     return None if is_migrated(container) else NOT_MIGRATED
 
 
-def _lost_log(place: str) -> str:
-    return f"the log {place} is gone, but the files beside it are there; {RESTORE}"
+def _lost_log(location: str) -> str:
+    return f"the log {location} is gone, but the files beside it are there; {RESTORE}"
 
 
 def is_migrated(container: Container) -> bool:
@@ -132,10 +132,10 @@ def lost_events(container: Container) -> str | None:
     operator must look before `migrate` hides it.
     """
     known = container.positions.all(container.views)
-    for place in (known.get(model.name) for model in container.models):
-        if place is not None and not belongs(container.log, place):
+    for at in (known.get(model.name) for model in container.models):
+        if at is not None and not belongs(container.log, at):
             return (
-                f"the log no longer holds the event at position {place.position} that {place.name} "
+                f"the log no longer holds the event at position {at.position} that {at.name} "
                 "has seen; look at: python -m app audit verify"
             )
     return None
@@ -172,7 +172,7 @@ def _build_models(
     return [model.name for model in models]
 
 
-def _trouble(error: Exception, place: str) -> str:
+def _trouble(error: Exception, location: str) -> str:
     if isinstance(error, OSError):
-        return f"cannot use {place}: {error.strerror or error}"
-    return trouble_of(error, place)
+        return f"cannot use {location}: {error.strerror or error}"
+    return trouble_of(error, location)

@@ -113,8 +113,8 @@ def check_folder(
         raise NotPossible(message)
     _require_closed(container, month[1])
     its, found = unescape(issuer[1]) if issuer is not None else "", Checked(month[1], [], [], [])
-    with tempfile.TemporaryDirectory() as place:
-        draft = Path(place)
+    with tempfile.TemporaryDirectory() as scratch:
+        draft = Path(scratch)
         _Month(container, month[1], accounts, draft, progress, its).write()
         for name in sorted((_files(draft) | _files(directory)) - {SUMS}):
             what, how = _compared(name, draft / name, directory / name)
@@ -135,8 +135,8 @@ def _compared(name: str, ours: Path, theirs: Path) -> tuple[str, str]:
     if one == other:
         return "same", ""
     with suppress(ValueError, csv.Error, msgspec.MsgspecError):
-        rows, kept = _facts(name, one), _facts(name, other)
-        pairs = zip(rows, kept, strict=True)
+        rows, stored = _facts(name, one), _facts(name, other)
+        pairs = zip(rows, stored, strict=True)
         if all(
             was.items() <= it.items()
             and not any(FIGURE.search(str(it[key])) for key in it.keys() - was.keys())
@@ -166,8 +166,8 @@ def _require_closed(container: Container, month: str) -> None:
     if container.log.find(Month, month_id(month)) is None:
         events = (each.event for each in read_events(container.log, (Month.Closed,)))
         closed = [each.month for each in events if isinstance(each, Month.Closed)]
-        told = f"closed are {min(closed)} to {max(closed)}" if closed else "no month is closed yet"
-        message = f"month {month} is not closed: {told}; the clock closes each after its end"
+        hint = f"closed are {min(closed)} to {max(closed)}" if closed else "no month is closed yet"
+        message = f"month {month} is not closed: {hint}; the clock closes each after its end"
         raise NotPossible(message)
 
 
@@ -183,9 +183,9 @@ def _appear(draft: Path, directory: Path) -> bool:
     ours, theirs = _files(draft), _files(directory)
     _, differ, odd = filecmp.cmpfiles(draft, directory, ours & theirs - {SUMS}, shallow=False)
     others = (ours - theirs, "lacks"), (theirs - ours, "holds"), (differ + odd, "differs in")
-    for names, told in others:
+    for names, facts in others:
         if names:
-            message = f"{directory}: {told} {min(names)}; name a directory that is not there yet"
+            message = f"{directory}: {facts} {min(names)}; name a directory that is not there yet"
             raise NotPossible(message)
     return False
 
@@ -201,7 +201,7 @@ class _Month:
     container: Container
     month: str
     accounts: Accounts
-    place: Path
+    directory: Path
     progress: Progress
     issuer: str
     rows: list[Sequence[Any]] = field(default_factory=list)  # Of the index: each statement.
@@ -213,12 +213,12 @@ class _Month:
         found = statements_of(log, self.month, progress=self.progress)
         note = self.container.statement_checkpoint(found.closed_at)
         if found.closed_at is None or note is None:
-            told = "one is signed a minute after it; see: python -m app audit checkpoint"
-            message = f"no checkpoint covers the close of month {self.month} yet: {told}"
+            hint = "one is signed a minute after it; see: python -m app audit checkpoint"
+            message = f"no checkpoint covers the close of month {self.month} yet: {hint}"
             raise NotPossible(message)
         self._put("checkpoint.txt", [note.encode()])
         names = self._names(found.closed_at)
-        order = {owner: place for place, owner in enumerate(names)}
+        order = {owner: index for index, owner in enumerate(names)}
         found.statements.sort(key=lambda each: order.get(each.organization_id, len(order)))
         statements = [
             show_statement(each, is_final=True, checkpoint=note) for each in found.statements
@@ -239,7 +239,7 @@ class _Month:
         return {each.originator_id: each.name for each in events if isinstance(each, uses)}
 
     def _put(self, name: str, blocks: Iterable[bytes]) -> None:
-        path, digest = self.place / name, sha256()
+        path, digest = self.directory / name, sha256()
         path.parent.mkdir(exist_ok=True)
         with path.open("xb") as file:
             for block in blocks:
@@ -255,9 +255,9 @@ class _Month:
         html = page.statement_page(shown, name, issuer, numbered)
         note = " ".join(str(shown.checkpoint).split())
         own = (number, ", ".join(issuer.splitlines()), shown.organization, name, first, last, note)
-        told = [(*own, *map(_plain, row)) for row in page.rows_with_totals(shown)]
+        rows = [(*own, *map(_plain, row)) for row in page.rows_with_totals(shown)]
         self._put(f"{file}.html", [html.encode()])
-        self._put(f"{file}.csv", csv_blocks((*OWN, *page.COLUMNS), told))
+        self._put(f"{file}.csv", csv_blocks((*OWN, *page.COLUMNS), rows))
         self._put(f"{file}.json", [msgspec.json.encode(shown) + b"\n"])
         total, _ = page.totals(shown)
         amounts = (shown.opening_balance, total.debit, total.credit, shown.closing_balance)
@@ -280,10 +280,10 @@ class _Month:
             total = found.total.formatted(currency)
             head = [by, *(["name"] if by == "plan" else []), *total, "currency"]
             rows = [*found.formatted(currency), {by: "total", **total}]
-            told = [
+            cells = [
                 [_plain({**row, "currency": currency}.get(key)) for key in head] for row in rows
             ]
-            self._put(f"margin-by-{by}.csv", csv_blocks(head, told))
+            self._put(f"margin-by-{by}.csv", csv_blocks(head, cells))
 
     def _journal(self, balance: MonthBalance, made_at: datetime) -> None:
         """Write the journal for each program that the accounts name, in files of one currency.
@@ -307,12 +307,12 @@ class _Month:
         """Let the verifier read the log up to the checkpoint, and compute each statement too."""
         checkpoint, its = signed.checkpoint, self.container.checkpoint_keys.live()
         keys = [verifier_key(checkpoint.origin, key.public_key) for key in its]
-        with tempfile.TemporaryDirectory() as place:
-            log, computed = Path(place, "log.jsonl"), Path(place, "statements.jsonl")
+        with tempfile.TemporaryDirectory() as scratch:
+            log, computed = Path(scratch, "log.jsonl"), Path(scratch, "statements.jsonl")
             log.symlink_to("/dev/stdin")  # The log may be larger than the disk has room for.
             # The checkpoint may cover the beginning of a commit only, so this is called a part.
             Path(f"{log}.range.json").write_bytes(msgspec.json.encode(Subtrees(0, [])))
-            options = ["--checkpoint", self.place / "checkpoint.txt", "--statements", computed]
+            options = ["--checkpoint", self.directory / "checkpoint.txt", "--statements", computed]
             options += [part for key in keys for part in ("--key", key)]
             run = [*map(str, (sys.executable, "-I", VERIFIER, log, *options))]
             with subprocess.Popen(run, stdin=PIPE, stdout=PIPE, stderr=STDOUT) as verifier:  # noqa: S603  # Our own program.
@@ -320,11 +320,11 @@ class _Month:
                 with suppress(BrokenPipeError):  # It says why it reads no further.
                     lines = Export(self.container.log, checkpoint.position, self.progress).lines()
                     verifier.stdin.writelines(lines)
-                told = verifier.communicate()[0].decode()
+                said = verifier.communicate()[0].decode()
             same = self._same(computed, statements, signed.note)
         self.ok = self.ok and verifier.returncode == 0 and same == len(statements)
         word = "ok" if same == len(statements) else "FAILED"
-        return f"{told}{word:8} {same} of {len(statements)} statements are those that it computes\n"
+        return f"{said}{word:8} {same} of {len(statements)} statements are those that it computes\n"
 
     def _same(self, computed: Path, statements: Sequence[Statement], note: str) -> int:
         """Count the statements that are those of the verifier, which puts no note into its own."""

@@ -57,8 +57,8 @@ def check(
 ) -> list[Checked]:
     """Ask each configured provider, or only `name`; this changes nothing and costs nothing."""
     container.gate.refuse_held()
-    asked = [each for each in _configured(container) if name in {None, each.name}]
-    return [_check(container, each, transcripts) for each in asked]
+    chosen = [each for each in _configured(container) if name in {None, each.name}]
+    return [_check(container, each, transcripts) for each in chosen]
 
 
 def update_balances(container: Container) -> None:
@@ -66,12 +66,12 @@ def update_balances(container: Container) -> None:
     metrics = container.metrics
     for provider in (each for each in _configured(container) if each.remote):
         try:
-            told = provider.balance(timeout_s=ANSWER_S)
+            left = provider.balance(timeout_s=ANSWER_S)
         except Exception as error:  # noqa: BLE001  # The other providers are still asked.
             logger.info("the balance of %s cannot be read: %s", provider.name, problem_of(error))
             metrics.balance(provider.name, nan)
         else:
-            metrics.balance(provider.name, nan if told is None else told.amount_micros / 1_000_000)
+            metrics.balance(provider.name, nan if left is None else left.amount_micros / 1_000_000)
 
 
 def supplied_by(network: EsimNetwork) -> Sequence[Supplied]:
@@ -95,12 +95,12 @@ def _check(
 ) -> Checked:
     name, is_lookup = provider.name, provider in container.lookups
     probe: Callable[..., None] = provider.probe
-    began_s, problem, balance = time.monotonic(), None, None
+    started_s, problem, balance = time.monotonic(), None, None
     try:
         probe(**({} if is_lookup else {"timeout_s": ANSWER_S}))
     except Exception as error:  # noqa: BLE001  # A broken provider must not hide the others.
         problem = problem_of(error)
-    latency_ms = round((time.monotonic() - began_s) * 1000, 1)
+    latency_ms = round((time.monotonic() - started_s) * 1000, 1)
     if problem is None:
         try:
             balance = _text(provider.balance(timeout_s=ANSWER_S))

@@ -20,7 +20,7 @@ from domain.money import format_amount
 from projections.engine.positions import models_to_rebuild
 from projections.engine.shape import amount_of
 
-LOOK_S = 1.0  # Between two looks at a database that is not ready.
+POLL_S = 1.0  # Between two looks at a database that is not ready.
 SAY_EVERY = 15  # One line for this many looks.
 
 logger = logging.getLogger(__name__)
@@ -50,10 +50,10 @@ def wrong_price(container: Container) -> str | None:
     set_micros, known = container.settings.price_per_lookup_micros, container.prices.refresh()
     if set_micros is None or known is None or known.amount_micros == set_micros:
         return None
-    told, now = format_amount(set_micros), amount_of(known.amount_micros)
+    price, now = format_amount(set_micros), amount_of(known.amount_micros)
     return (
-        f"PRICE_PER_LOOKUP is {told}, but the price of a lookup is {now} in the log: unset it, or "
-        f"run `prices lookup {told}`"
+        f"PRICE_PER_LOOKUP is {price}, but the price of a lookup is {now} in the log: unset it, or "
+        f"run `prices lookup {price}`"
     )
 
 
@@ -69,27 +69,27 @@ def what_is_missing(container: Container) -> str | None:
 
 
 def _wait(missing: Callable[[], str | None], stop: Event) -> bool:
-    looks = 0
+    attempts = 0
     while not stop.is_set():
         reason = missing()
         if reason is None:
             return True
-        if looks % SAY_EVERY == 0:
+        if attempts % SAY_EVERY == 0:
             logger.warning("waiting: %s", reason)
-        looks += 1
+        attempts += 1
         notify(ALIVE)
-        stop.wait(LOOK_S)
+        stop.wait(POLL_S)
     return False
 
 
-def _what_fails(container: Container, look: Callable[[], str | None]) -> str | None:
+def _what_fails(container: Container, check: Callable[[], str | None]) -> str | None:
     driver = container.persistence.error
     try:
-        return look()
+        return check()
     except NewerSchema as error:
         return f"a later release has been here: {error}"
     except (ServiceUnavailable, SQLAlchemyError, PersistenceError, driver) as error:
-        return trouble_of(error, container.persistence.place)
+        return trouble_of(error, container.persistence.location)
 
 
 def _reach(container: Container) -> str | None:

@@ -24,7 +24,7 @@ from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient
 from domain.aggregates import topics_but
 from domain.log.aggregate import Event
-from domain.log.log import Place
+from domain.log.log import EventRef
 from domain.months import next_month
 from domain.webhooks.endpoint import WebhookEndpoint
 from projections.engine.read_model import BATCH_EVENTS_MAX
@@ -47,7 +47,7 @@ ACTS: tuple[type[Event], ...] = (Erasure.Made, OperatorAct.Done, *AGAIN)
 class Act(msgspec.Struct):
     """An event of the log, and the commands that do again what it says."""
 
-    place: Place
+    place: EventRef
     at: datetime
     again: list[str]
 
@@ -76,8 +76,8 @@ def collect(container: Container) -> bool:
             stretch = container.log.follow(after, BATCH_EVENTS_MAX, unused, until=head)
             if stretch.last is None:
                 return False
-            new = [each for each in stretch.events if each.place not in known]
-            acts += [Act(e.place, e.event.timestamp, [*_again(container, e.event)]) for e in new]
+            new = [each for each in stretch.events if each.ref not in known]
+            acts += [Act(e.ref, e.event.timestamp, [*_again(container, e.event)]) for e in new]
             _write(directory, acts, known)
             reached = stretch.last
             write_file(directory / REACHED, msgspec.json.encode(reached))
@@ -95,10 +95,10 @@ def undone(container: Container) -> list[Undone] | None:
     collect(container)
     left = dict[str, datetime]()
     for act in sorted(_read(directory), key=lambda act: act.at):
-        is_held = _contains(container, act.place)
+        is_there = _contains(container, act.place)
         for text in act.again:
             left.pop(text, None)
-            if not is_held:
+            if not is_there:
                 left[text] = act.at
     return [Undone(at, text) for text, at in left.items()]
 
@@ -133,15 +133,15 @@ def _directory(container: Container) -> Path | None:
     return Path(named) if named else None
 
 
-def _contains(container: Container, place: Place) -> bool:
-    rows = container.log.stored(place.position - 1, 1)
-    return bool(rows) and rows[0].place == place
+def _contains(container: Container, ref: EventRef) -> bool:
+    rows = container.log.stored(ref.position - 1, 1)
+    return bool(rows) and rows[0].ref == ref
 
 
-def _reached(container: Container, directory: Path, acts: list[Act]) -> Place | None:
+def _reached(container: Container, directory: Path, acts: list[Act]) -> EventRef | None:
     """Return how far the list was made; in an older copy of the log, up to the last act it has."""
     path = directory / REACHED
-    reached = msgspec.json.decode(path.read_bytes(), type=Place) if path.exists() else None
+    reached = msgspec.json.decode(path.read_bytes(), type=EventRef) if path.exists() else None
     candidates = [reached] if reached is not None else []
     candidates += [each.place for each in reversed(acts)]
     return next((each for each in candidates if _contains(container, each)), None)
@@ -153,11 +153,11 @@ def _read(directory: Path) -> list[Act]:
     return [msgspec.json.decode(line, type=Act) for line in lines]
 
 
-def _write(directory: Path, acts: list[Act], known: set[Place]) -> None:
+def _write(directory: Path, acts: list[Act], known: set[EventRef]) -> None:
     """Write the list if there is more than what is known, before the position moves on."""
-    told = [each for each in acts if each.again]
-    if new := {each.place for each in told} - known:
-        write_file(directory / LIST, b"".join(msgspec.json.encode(each) + b"\n" for each in told))
+    again = [each for each in acts if each.again]
+    if new := {each.place for each in again} - known:
+        write_file(directory / LIST, b"".join(msgspec.json.encode(each) + b"\n" for each in again))
         sync(directory)
         known |= new
 

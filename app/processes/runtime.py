@@ -24,7 +24,7 @@ from projections.stores.counters import SLICES
 from workers.checkpoints import NotAccepted
 from workers.reading import READERS
 from workers.schedule import AGAIN, TICK_S, Schedule, Task, run_schedule
-from workers.webhooks import KEPT as WEBHOOKS_KEPT
+from workers.webhooks import RETENTION
 
 Role = Literal["projector", "dispatcher", "worker", "clock"]
 ROLES: tuple[Role, ...] = ("projector", "dispatcher", "worker", "clock")
@@ -51,8 +51,8 @@ REDO_S = 60.0  # Commands add to the list by themselves.
 ERASURES_MAX = 100  # The newest.
 RESTART_S = 1.0
 # Time-out of a queue's consumer: how late it notices a stop, or that a delayed message is due.
-LOOK_MS = 1_000
-REST_S = 1.0  # How soon a worker with messages notices that its clock is right again.
+POLL_MS = 1_000
+PAUSE_S = 1.0  # How soon a worker with messages notices that its clock is right again.
 STOP_S = 20.0  # A clean end takes at most 30 s in all; who starts next asks for unfinished work.
 
 logger = logging.getLogger(__name__)
@@ -61,12 +61,12 @@ logger = logging.getLogger(__name__)
 def runs(roles: Collection[Role]) -> Callable[[Container], Callable[[], None]]:
     """Return what starts these roles with a container, and returns what stops them."""
 
-    def begin(container: Container) -> Callable[[], None]:
+    def start(container: Container) -> Callable[[], None]:
         runtime = Runtime(container, roles)
         runtime.start()
         return runtime.stop
 
-    return begin
+    return start
 
 
 class Runtime:
@@ -88,9 +88,9 @@ class Runtime:
         """Start all threads; beats ask for work that was lost with an earlier process."""
         container, roles = self._container, self._roles
         container.cut_off.live()  # Before the followers of this process leave signs of their own.
-        look = partial(container.gate.refresh, drains="worker" in roles)
-        look()
-        watch = [Task("gate", TICK_S, look), Task("sign of life", ALIVE_S, container.cut_off.live)]
+        gate = partial(container.gate.refresh, drains="worker" in roles)
+        gate()
+        watch = [Task("gate", TICK_S, gate), Task("sign of life", ALIVE_S, container.cut_off.live)]
         if "worker" in roles:  # For `serve`, which answers lookups too.
             watch.append(Task("prices", TICK_S, container.prices.refresh))
             self._start_workers()
@@ -139,15 +139,15 @@ class Runtime:
             "billing": BILLING_THREADS,
             "webhook": WEBHOOK_THREADS,
         }
-        rests = self._container.gate.is_off
-        self._workers = [WaitingWorker(broker, *each, rests) for each in threads.items()]
+        paused = self._container.gate.is_off
+        self._workers = [WaitingWorker(broker, *each, paused) for each in threads.items()]
         for worker in self._workers:
             worker.start()
         self._spawn("warm", self._container.warm)
         beat = self._acting(self._container.due_work.beat)
         self._spawn("work due", lambda: run_schedule(self._stop, beat))
-        tell = self._acting(self._container.webhook_work.beat)
-        self._spawn("webhooks due", lambda: run_schedule(self._stop, tell))
+        report = self._acting(self._container.webhook_work.beat)
+        self._spawn("webhooks due", lambda: run_schedule(self._stop, report))
 
     def _read_links(self) -> None:
         """Start the threads of each network, and the one that feeds them."""
@@ -172,8 +172,8 @@ class Runtime:
 
     def _standby(self, name: str, step: Step) -> LockedStep:
         parts = self._container
-        lock, tell = parts.persistence.lock(name), parts.metrics.activity(name)
-        standby = LockedStep(lock, step, parts.gate.is_off, tell)
+        lock, report = parts.persistence.lock(name), parts.metrics.activity(name)
+        standby = LockedStep(lock, step, parts.gate.is_off, report)
         self._standbys.append(standby)
         return standby
 
@@ -218,15 +218,15 @@ class Runtime:
             return None
         oldest = container.clock() - container.answer_rules().oldest
         container.counters.forget_lapsed()
-        told = container.webhook_deliveries.forget(container.clock() - WEBHOOKS_KEPT, PURGE_PARTS)
+        purged = container.webhook_deliveries.forget(container.clock() - RETENTION, PURGE_PARTS)
         forgotten = container.lookup_cache.forget(oldest, parts_max=PURGE_PARTS)
         if forgotten:
             container.stores.wipe()
-        if (set_at := container.cut_off.began) != self._set_at:  # Since then no clock was set.
+        if (set_at := container.cut_off.started) != self._set_at:  # Since then no clock was set.
             container.webhook_deliveries.put_right(container.clock())
-            container.reading_turns.put_right(container.clock())
+            container.reading_schedule.put_right(container.clock())
             self._set_at = set_at
-        return AGAIN if max(told, forgotten) >= PURGE_PARTS * PART_ROWS else None
+        return AGAIN if max(purged, forgotten) >= PURGE_PARTS * PART_ROWS else None
 
     def _guard(self, name: str, run: Callable[[], None]) -> None:
         """Run a thread's work again if it ends by an unexpected error."""
@@ -249,11 +249,11 @@ class WaitingWorker(Worker):
     """Dramatiq's worker, whose idle threads sleep here; Dramatiq's poll ten times a second."""
 
     def __init__(
-        self, broker: Broker, queue: str, threads: int, rests: Callable[[], bool] = lambda: False
+        self, broker: Broker, queue: str, threads: int, paused: Callable[[], bool] = lambda: False
     ) -> None:
-        """`rests` tells whether to take no message now; it must not raise."""
-        super().__init__(broker, queues={queue}, worker_threads=threads, worker_timeout=LOOK_MS)
-        self._messages = self.work_queue = Messages(rests)
+        """`paused` says whether to take no message now; it must not raise."""
+        super().__init__(broker, queues={queue}, worker_threads=threads, worker_timeout=POLL_MS)
+        self._messages = self.work_queue = Messages(paused)
 
     def stop(self, timeout: int = 600_000) -> None:
         """Stop when the work in hand is done."""
@@ -264,17 +264,17 @@ class WaitingWorker(Worker):
 class Messages(PriorityQueue[Any]):
     """A queue of messages that wakes its readers for a message, and at the end."""
 
-    def __init__(self, rests: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, paused: Callable[[], bool] = lambda: False) -> None:
         super().__init__()
-        self._rests = rests
+        self._paused = paused
         self._has_ended = False
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: ARG002, FBT001, FBT002  # The signature is the library's.
         """Return the next message, however long that takes; raises Empty at the end."""
         with self.not_empty:
-            while block and not self._has_ended and (self._rests() or not self._qsize()):
-                self.not_empty.wait(REST_S if self._qsize() else None)
-            if self._rests() or not self._qsize():
+            while block and not self._has_ended and (self._paused() or not self._qsize()):
+                self.not_empty.wait(PAUSE_S if self._qsize() else None)
+            if self._paused() or not self._qsize():
                 raise Empty
             return self._get()
 

@@ -13,7 +13,7 @@ from app.http.edge.request import current_request_id
 from app.http.server.listening import bind, listen
 from app.processes import background
 from app.processes.doctor import announce
-from app.processes.lives import Begin, Lives
+from app.processes.lives import Lives, Start
 from app.processes.memory import settle_memory
 from app.processes.readiness import wait_until_ready
 from app.processes.runtime import ROLES, runs
@@ -67,7 +67,7 @@ def _answer(
     lives: Lives,
     listeners: list[socket.socket],
     stop: Event,
-    work: Begin,
+    work: Start,
     on_listening: Callable[[], object],
 ) -> None:
     """Answer requests until told to end, with this work beside."""

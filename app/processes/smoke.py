@@ -53,13 +53,13 @@ class Smoked:
 
     def do(self, step: str, call: Callable[[], R]) -> R | None:
         """Make one call; None if it failed."""
-        began_s, told, result = time.monotonic(), None, None
+        started_s, remark, result = time.monotonic(), None, None
         try:
             result = call()
         except Exception as error:  # noqa: BLE001  # What was bought is still given back.
-            told = problem_of(error)
-        ms = round((time.monotonic() - began_s) * 1000, 1)
-        self.steps.append(Step(step, told is None, ms, told))
+            remark = problem_of(error)
+        ms = round((time.monotonic() - started_s) * 1000, 1)
+        self.steps.append(Step(step, remark is None, ms, remark))
         return result
 
 
@@ -97,7 +97,7 @@ def _look_up(
     smoked = Smoked(cost=cost)
     found = smoked.do("look up", lambda: provider.look_up(NOBODY, number))
     if found is not None:
-        known_as = found.told.reference if found.told is not None else None
+        known_as = found.details.reference if found.details is not None else None
         cost = found.cost or cost
         smoked.cost = replace(cost, reference=cost.reference or known_as)
     return smoked
@@ -133,8 +133,8 @@ def _imported(container: Container, name: str) -> list[tuple[ProviderPlan, Cost 
 
 def _require_cheap(cost: Cost, spend_max_micros: int) -> None:
     if cost.amount_micros > spend_max_micros:
-        takes = f"{format_amount(cost.amount_micros)} {cost.currency}"
-        refuse(f"it costs {takes}, more than --spend-max; nothing was bought")
+        price = f"{format_amount(cost.amount_micros)} {cost.currency}"
+        refuse(f"it costs {price}, more than --spend-max; nothing was bought")
 
 
 def _order(container: Container, network: OrderNetwork, plan: ProviderPlan, smoked: Smoked) -> None:
@@ -149,8 +149,8 @@ def _order(container: Container, network: OrderNetwork, plan: ProviderPlan, smok
         return
     smoked.cost = order.cost or smoked.cost
     _read(network, order.iccid, order.iccid, smoked)
-    taken = smoked.do("take back", lambda: network.take_back(order, timeout_s=CHANGE_S))
-    smoked.given_back = bool(taken)
+    returned = smoked.do("take back", lambda: network.take_back(order, timeout_s=CHANGE_S))
+    smoked.given_back = bool(returned)
 
 
 def _create(

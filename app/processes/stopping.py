@@ -11,7 +11,7 @@ from types import FrameType
 
 from app.settings import notify_socket
 
-ASKS = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 CLEAN_END_S = 28.0  # A process ends within 30 s of SIGTERM.
 READY, ALIVE = "READY=1", "WATCHDOG=1"
 ALIVE_S = 1.0  # Between two signs of life; WatchdogSec= should be twice as long at least.
@@ -29,13 +29,13 @@ def stop_on_signals(cut_off_after_s: float | None = CLEAN_END_S) -> Event:
     lock because it waits for the event; setting the event there would be a deadlock.
     """
     stop = Event()
-    hears, told = socketpair()
-    told.settimeout(0)  # Python requires it, because nothing may block inside a signal handler.
-    signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    hears, signals = socketpair()
+    signals.settimeout(0)  # Python requires it, because nothing may block inside a signal handler.
+    signal.set_wakeup_fd(signals.fileno(), warn_on_full_buffer=False)
     Thread(
-        target=_hear, args=(hears, told, stop, cut_off_after_s), name="signals", daemon=True
+        target=_hear, args=(hears, signals, stop, cut_off_after_s), name="signals", daemon=True
     ).start()
-    for number in ASKS:
+    for number in STOP_SIGNALS:
         signal.signal(number, _next_one_ends)
     return stop
 
@@ -58,9 +58,9 @@ def _next_one_ends(number: int, _frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)
 
 
-def _hear(hears: socket, _told: socket, stop: Event, cut_off_after_s: float | None) -> None:
-    """Read the numbers of signals; `_told` is only kept open."""
-    while not set(hears.recv(64)) & set(ASKS):
+def _hear(hears: socket, _signals: socket, stop: Event, cut_off_after_s: float | None) -> None:
+    """Read the numbers of signals; `_signals` is only kept open."""
+    while not set(hears.recv(64)) & set(STOP_SIGNALS):
         pass
     stop.set()
     if cut_off_after_s is not None:

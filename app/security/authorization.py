@@ -14,7 +14,7 @@ from sqlalchemy import Select, bindparam, case, func, or_, select
 
 from app.security.tokens import Claims
 from domain.accounts.organization import ApiClient, Organization, Status, api_client_id
-from domain.at_once import may_wait, renew_soon
+from domain.blocking import may_block, renew_soon
 from domain.cause import Clock
 from domain.errors import (
     InsufficientScope,
@@ -45,7 +45,7 @@ NO_HEADER = "The header X-Organization-Id is missing; this client names its orga
 HEADER_TWICE = "The header X-Organization-Id must be given once."
 NOT_A_UUID = "The header X-Organization-Id must be the UUID of an organization."
 
-Asked = tuple[str, UUID | None]
+Whose = tuple[str, UUID | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +106,13 @@ class Memory:
         self._clock = clock
         self._lock = Lock()
         self._outdated_at = 0  # For all rows.
-        self._known: dict[Asked, _Known] = {}
-        self._by_stream: dict[str, set[Asked]] = {}
+        self._known: dict[Whose, _Known] = {}
+        self._by_stream: dict[str, set[Whose]] = {}
         log.appended.observer = self._hear
 
-    def recall(self, asked: Asked, read: Callable[[Asked], object], now: datetime) -> _State | None:
+    def recall(self, whose: Whose, read: Callable[[Whose], object], now: datetime) -> _State | None:
         """Return the state of a remembered row, if it still counts; near its end have it read."""
-        known = self._known.get(asked)
+        known = self._known.get(whose)
         row = known.row if known is not None else None
         if known is None or row is None or not self._log.appended.hears_others:
             return None
@@ -120,21 +120,21 @@ class Memory:
         if left_s < 0:
             return None
         if left_s < AHEAD_S:
-            renew_soon(asked, partial(read, asked))
+            renew_soon(whose, partial(read, whose))
         return row.state if self.believes(known, row.caught_up_at, now, known.met_at) else None
 
-    def meet(self, asked: Asked) -> _Known:
+    def meet(self, whose: Whose) -> _Known:
         """Return what is known, and hear of its commits from now on; call this before reading."""
-        known = self._known.get(asked)
+        known = self._known.get(whose)
         if known is None:
-            client_id, organization_id = asked
+            client_id, organization_id = whose
             with self._lock:
                 if len(self._known) >= KNOWN_MAX:
                     self._outdated_at = self._now()
                     self._known, self._by_stream = {}, {}
-                known = self._known.setdefault(asked, _Known(self._now()))
+                known = self._known.setdefault(whose, _Known(self._now()))
                 for stream in filter(None, (api_client_id(client_id), organization_id)):
-                    self._by_stream.setdefault(stream.hex, set()).add(asked)
+                    self._by_stream.setdefault(stream.hex, set()).add(whose)
         return known
 
     def believes(self, known: _Known, caught_up_at: int, now: datetime, since: int = 0) -> bool:
@@ -163,8 +163,8 @@ class Memory:
                 self._outdated_at = self._now()
         elif not self._by_stream.keys().isdisjoint(streams):
             with self._lock:
-                for asked in {a for each in streams for a in self._by_stream.get(each, ())}:
-                    self._known[asked].outdated_at = self._now()
+                for whose in {a for each in streams for a in self._by_stream.get(each, ())}:
+                    self._known[whose].outdated_at = self._now()
 
 
 class Authorizer:
@@ -227,25 +227,25 @@ class Authorizer:
         if is_bound or scope not in claims.scopes:
             raise _lacking(scope)
 
-    def _state(self, asked: Asked, now: datetime) -> _State:
-        remembered = self._memory.recall(asked, self._read, now)
+    def _state(self, whose: Whose, now: datetime) -> _State:
+        remembered = self._memory.recall(whose, self._read, now)
         if remembered is not None:
             return remembered
-        may_wait(asked, partial(self._read, asked))
-        return self._read(asked)
+        may_block(whose, partial(self._read, whose))
+        return self._read(whose)
 
-    def _read(self, asked: Asked) -> _State:
-        (client_id, organization_id), memory = asked, self._memory
-        known = memory.meet(asked)
-        told, caught_up_at = self._state_of_row(client_id, organization_id)
+    def _read(self, whose: Whose) -> _State:
+        (client_id, organization_id), memory = whose, self._memory
+        known = memory.meet(whose)
+        row, caught_up_at = self._state_of_row(client_id, organization_id)
         # The read model may not have the organization yet, so then the log decides.
-        is_whole = organization_id is None or told.status is not None
-        if told is not NOBODY and is_whole and memory.believes(known, caught_up_at, self._clock()):
-            memory.save(known, told, caught_up_at)
-            return told
+        is_whole = organization_id is None or row.status is not None
+        if row is not NOBODY and is_whole and memory.believes(known, caught_up_at, self._clock()):
+            memory.save(known, row, caught_up_at)
+            return row
         state = self._state_of_log(client_id, organization_id)
         # Also if there was no row, because the first row may still show an older state.
-        if state != told:
+        if state != row:
             memory.contradict(known)
         return state
 
@@ -283,13 +283,13 @@ def _statement(
     positions: Positions, organizations: Organizations, clients: ApiClients
 ) -> Select[*tuple[Any, ...]]:
     """Select a client, an organization, and how fresh both are; NULLs without an organization."""
-    places, client, organization = positions.rows.c, clients.rows.c, organizations.rows.c
+    known, client, organization = positions.rows.c, clients.rows.c, organizations.rows.c
     # A model that never caught up has NULL there, which `min` would ignore.
     names = (clients.name, organizations.name)
-    oldest = func.min(func.coalesce(places.caught_up_at, 0))
+    oldest = func.min(func.coalesce(known.caught_up_at, 0))
     caught_up_at = (
         select(case((func.count() == len(names), oldest), else_=0))
-        .where(or_(*(places.name == name for name in names)))
+        .where(or_(*(known.name == name for name in names)))
         .scalar_subquery()
     )
     wanted = organization.id == bindparam("wanted", type_=organization.id.type)

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from app.security.key_file import SigningKeysError, locked, read_revoked, write_file
-from app.security.ring import Ring
+from app.security.key_store import KeyStore
 from projections.audit.checkpoint import Checkpoint, SignedCheckpoint
 
 _MADE = re.compile(rb"created_at: (\S{32})\n(?=-----BEGIN )")
@@ -39,7 +39,7 @@ class CheckpointKey:
         return self.private_key.sign(message)
 
 
-class CheckpointKeys(Ring[CheckpointKey]):
+class CheckpointKeys(KeyStore[CheckpointKey]):
     """The keys of one installation, by the hexadecimal digits of their public halves."""
 
     kind = "checkpoints"

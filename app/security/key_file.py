@@ -114,10 +114,10 @@ def read_keys(directory: Path, known: Mapping[str, Key]) -> dict[str, Key]:
     found = (_read_key(path, known.get(path.stem)) for path in files if path.stem not in revoked)
     keys = sorted((key for key in found if key), key=lambda key: (key.created_at, key.kid))
     # A revoked key also ended its predecessor, which must not come back to life.
-    begins = [key.created_at for key in keys]
-    begins = sorted([*begins, *(each.created_at for each in revoked.values() if each.created_at)])
+    starts = [key.created_at for key in keys]
+    starts = sorted([*starts, *(each.created_at for each in revoked.values() if each.created_at)])
     return {
-        key.kid: replace(key, retires_at=_end(key, [at for at in begins if at > key.created_at]))
+        key.kid: replace(key, retires_at=_end(key, [at for at in starts if at > key.created_at]))
         for key in keys
     }
 
@@ -154,16 +154,16 @@ def locked(directory: Path) -> Iterator[None]:
         if stat.S_IMODE(directory.stat().st_mode) & 0o077:
             raise SigningKeysError(directory, "others have access; set its mode to 0700")
         # A separate file: NFS locks only files open for writing, and a directory cannot be.
-        held = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
             before_ns = directory.stat().st_mtime_ns
             try:
                 yield
             finally:
                 _settle(directory, before_ns)
         finally:
-            os.close(held)
+            os.close(descriptor)
     except OSError as error:
         raise SigningKeysError(directory, error.strerror) from error
 

@@ -22,7 +22,7 @@ from app.security.key_file import (
     save_key,
     write_file,
 )
-from app.security.ring import Outage, Ring, State
+from app.security.key_store import KeyStore, Outage, State
 from domain.cause import Clock
 
 FIRST = "first"  # The file with the kid of the first key of the directory.
@@ -35,7 +35,7 @@ _PEPPER = re.compile(rb"[0-9a-f]{64}")
 _IN_NAME = "%Y%m%dT%H%M%S%f"  # When a secret was made, in the name of its file.
 
 
-class KeyRing(Ring[Key]):
+class KeyRing(KeyStore[Key]):
     """The keys of one installation; the newest signs.
 
     `algorithm` is for keys made here; older keys of the other algorithm still verify.
@@ -102,7 +102,7 @@ class KeyRing(Ring[Key]):
         serves at once and forged kids cause no reading.
         """
         now = now or self._clock()
-        key = self.current(now).get(kid) or self.current(now, at_once=True).get(kid)
+        key = self.current(now).get(kid) or self.current(now, fresh=True).get(kid)
         return key if key is not None and now < key.retires_at else None
 
     def jwks(self) -> dict[str, Sequence[dict[str, str]]]:
@@ -137,7 +137,7 @@ class SharedSecret:
     algorithm: ClassVar[str] = "HMAC-SHA256"
 
 
-class SharedSecrets(Ring[SharedSecret]):
+class SharedSecrets(KeyStore[SharedSecret]):
     """Secrets of one kind side by side: the newest for what is new, the others for what is old.
 
     The first is in a file without a time in its name.
@@ -156,7 +156,7 @@ class SharedSecrets(Ring[SharedSecret]):
         """Return a secret, None if it is revoked or gone; None stands for the first one."""
         if secret_id is None:
             return next((each for each in self.current().values() if each.is_first), None)
-        return self.current().get(secret_id) or self.current(at_once=True).get(secret_id)
+        return self.current().get(secret_id) or self.current(fresh=True).get(secret_id)
 
     def value(self, secret_id: str | None) -> bytes | None:
         found = self.get(secret_id)
@@ -258,9 +258,9 @@ class WebhookKey(SharedSecrets):
     kind, name = "webhooks", WEBHOOK_KEY
     needed_by, consequence = "secrets of webhooks", "no webhook is sent"
 
-    def __init__(self, directory: Path, clock: Clock, noted: Callable[[], str | None]) -> None:
+    def __init__(self, directory: Path, clock: Clock, recorded: Callable[[], str | None]) -> None:
         super().__init__(directory, clock)
-        self._noted = noted
+        self._recorded = recorded
         self._compared_s: float | None = None
         self._is_the_one = False
         self._foreign = Outage()
@@ -294,16 +294,16 @@ class WebhookKey(SharedSecrets):
 
     def _compare(self) -> None:
         try:
-            noted = self._noted()
+            recorded = self._recorded()
         except Exception:
             if not self._is_the_one:
                 raise
             return
-        agrees = noted is None or noted in self._keys or noted in self._revoked
+        agrees = recorded is None or recorded in self._keys or recorded in self._revoked
         if not agrees:
             self._read_ns = None  # A file may have been replaced in its place.
             self._refresh()
-            agrees = noted in self._keys or noted in self._revoked
+            agrees = recorded in self._keys or recorded in self._revoked
         self._is_the_one = agrees
 
 

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import NamedTuple
 from uuid import UUID
 
-from domain.at_once import may_wait
+from domain.blocking import may_block
 from domain.cause import Clock
 from projections.stores.counters import Counters
 
@@ -65,7 +65,7 @@ class RateLimits:
         minute = self._minutes.setdefault(organization_id, _Minute())
         now_s = self._clock().timestamp()
         if not minute.lock.acquire(blocking=False):
-            may_wait()
+            may_block()
             if not minute.lock.acquire(timeout=WAIT_S):
                 return Admission(per_minute, 0, WINDOW_S, is_over=False)
         try:
@@ -86,12 +86,12 @@ class RateLimits:
             minute.own += 1
 
     def _count(self, minute: _Minute, organization_id: UUID) -> None:
-        may_wait()
+        may_block()
         wanted = max(minute.free // AHEAD_OF, 1)
         counted = self._counters.count_requests(organization_id, minute.number, wanted)
         if counted is None:
             minute.own = wanted  # This many requests pass before the next attempt to count.
             return
-        minute.number, taken = counted
-        minute.own = max(min(wanted, minute.per_minute - (taken - wanted)), 0)
-        minute.free = max(minute.per_minute - taken, 0)
+        minute.number, count = counted
+        minute.own = max(min(wanted, minute.per_minute - (count - wanted)), 0)
+        minute.free = max(minute.per_minute - count, 0)

@@ -160,8 +160,8 @@ class TokenVerifier:
         claims = _parse(payload)
         _require(claims["aud"] == self.audience, WRONG_AUDIENCE)
         _require(claims["iss"] == self.issuer, WRONG_ISSUER)
-        begins_at = max(_moment(claims["iat"]), _moment(claims.get("nbf", claims["iat"])))
-        return _Proven(key, begins_at, _claims(claims))
+        starts_at = max(_moment(claims["iat"]), _moment(claims.get("nbf", claims["iat"])))
+        return _Proven(key, starts_at, _claims(claims))
 
     def _key_of(self, header: dict[str, Any]) -> Key:
         _require(header.keys() == _HEADER)

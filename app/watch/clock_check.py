@@ -27,8 +27,8 @@ class ClockCheck:
     the database does not answer, the last comparison counts.
     """
 
-    def __init__(self, local: Clock, ask: Callable[[], datetime | None]) -> None:
-        self.local, self.ask = local, ask
+    def __init__(self, local: Clock, query: Callable[[], datetime | None]) -> None:
+        self.local, self.ask = local, query
         self.monotonic = time.monotonic
         self.off_s = 0.0  # How far the database's clock is ahead of this machine's.
         self.wrong: str | None = None  # What the last comparison has found.
@@ -80,8 +80,8 @@ class ClockCheck:
         The server read its clock at some moment between our question and its answer. The smallest
         difference that is possible counts, so a slow answer makes no clock wrong.
         """
-        before, begun_s = self.local(), self.monotonic()
-        self._due_s = begun_s + CHECK_S
+        before, started_s = self.local(), self.monotonic()
+        self._due_s = started_s + CHECK_S
         try:
             answer = self.ask()
         except Exception as error:  # noqa: BLE001 - Other code reports errors of the database.
@@ -90,14 +90,14 @@ class ClockCheck:
         if answer is None:
             return None
         after, ended_s = self.local(), self.monotonic()
-        if abs((after - before).total_seconds() - (ended_s - begun_s)) > SLIP_S:
+        if abs((after - before).total_seconds() - (ended_s - started_s)) > SLIP_S:
             self._due_s = 0.0  # It was set meanwhile.
             return self.reason()
         least, most = (answer - after).total_seconds(), (answer - before).total_seconds()
         self.off_s = off_s = max(least, 0.0) or min(most, 0.0)
         how = "behind" if off_s > 0 else "ahead of"
-        told = f"the clock of this machine is {abs(off_s):.1f} s {how} the database's"
-        self.wrong = told if abs(off_s) > OFF_MAX_S else None
+        text = f"the clock of this machine is {abs(off_s):.1f} s {how} the database's"
+        self.wrong = text if abs(off_s) > OFF_MAX_S else None
         # The last, or another thread could believe a clock that was set before it is known.
         self._lead_s = after.timestamp() - ended_s
         return self.reason()

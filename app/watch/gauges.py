@@ -84,11 +84,11 @@ class Asker(Generic[T]):
     The thread stays, because connections belong to the thread that opened them.
     """
 
-    def __init__(self, name: str, ask: Callable[[], T]) -> None:
+    def __init__(self, name: str, read: Callable[[], T]) -> None:
         self.name = name
-        self._ask = ask
+        self._read = read
         self._lock = Lock()
-        self._asked: SimpleQueue[Future[T]] = SimpleQueue()
+        self._queue: SimpleQueue[Future[T]] = SimpleQueue()
         self._pending: Future[T] | None = None
         self._thread: Thread | None = None
 
@@ -101,14 +101,14 @@ class Asker(Generic[T]):
                 self._thread = thread
             if self._pending is None or self._pending.done():
                 self._pending = Future()
-                self._asked.put(self._pending)
+                self._queue.put(self._pending)
             return self._pending
 
     def _run(self) -> None:
         while True:
-            future = self._asked.get()
+            future = self._queue.get()
             try:
-                future.set_result(self._ask())
+                future.set_result(self._read())
             except BaseException as error:  # noqa: BLE001  # The caller gets any error.
                 future.set_exception(error)
 
@@ -134,10 +134,10 @@ class ScrapedGauges(Collector):
 
 
 def _family(name: str, shown: float | Mapping[str, float]) -> Metric:
-    told, label = GAUGES[name]
+    text, label = GAUGES[name]
     if not isinstance(shown, Mapping):
-        return GaugeMetricFamily(PREFIX + name, told, shown)
-    family = GaugeMetricFamily(PREFIX + name, told, labels=[label])
+        return GaugeMetricFamily(PREFIX + name, text, shown)
+    family = GaugeMetricFamily(PREFIX + name, text, labels=[label])
     for each, value in shown.items():
         family.add_metric([each], value)
     return family

@@ -37,7 +37,7 @@ SECRET = re.compile(
     |(?P<iccid>(?<![0-9A-Za-z.])[0-9]{18,22}(?![0-9A-Za-z]))
     |(?P<lpa>LPA:1\$[^\s"'\\,]*)
     |(?P<token>eyJ[\w-]+\.[\w-]+\.[\w-]+|(?i:\b(?:Bearer|Basic)\s+[\w.~+/=-]{8,}))
-    |(?P<secret>\b(?:cls|opk)_[\w-]{8,})
+    |(?P<secret>\b(?:cls|opk|hov)_[\w-]{8,})
     |(?P<password>(?<=://)[^\s:@/'"]*:[^\s@'"]+(?=@)|\bpassword=[^\s&'"]+)""",
     re.VERBOSE,
 )
@@ -94,14 +94,14 @@ def bind_cause(stored: Sequence[StoredEvent]) -> None:
         facts.update(cause_of(stored[0]))
 
 
-Tell = Callable[[str, str, float], None]  # Actor, outcome, seconds.
+OnWork = Callable[[str, str, float], None]  # Actor, outcome, seconds.
 
 
 class WorkLog(Middleware):
     """Logs and traces the work on each message; `tell` is called at its end."""
 
-    def __init__(self, tell: Tell, tracing: Tracing) -> None:
-        self._tell, self._tracing = tell, tracing
+    def __init__(self, on_work: OnWork, tracing: Tracing) -> None:
+        self._on_work, self._tracing = on_work, tracing
 
     def before_enqueue(self, broker: Broker, message: Any, delay: int | None) -> None:  # noqa: ARG002  # The signature is the library's.
         self._tracing.carry(message.options)
@@ -129,7 +129,7 @@ class WorkLog(Middleware):
         with suppress(BaseException), message.work:
             if exception is not None:  # The span tells of it too.
                 raise exception
-        self._tell(message.actor_name, outcome, seconds)
+        self._on_work(message.actor_name, outcome, seconds)
 
 
 def mask(text: str) -> str:
@@ -149,11 +149,11 @@ _mask_name = lru_cache(1024)(lambda name: mask(_text(name)))  # Of a field; our 
 
 def without_values(text: str) -> str:
     """Drop the lines of a traceback in which a database shows values."""
-    kept, dropping = [], False
+    lines, dropping = [], False
     for line in text.splitlines():
         dropping = bool(_VALUES.match(line)) or (dropping and not _OTHERS.match(line))
-        kept += [] if dropping else [line]
-    return "\n".join(kept)
+        lines += [] if dropping else [line]
+    return "\n".join(lines)
 
 
 def message_of(record: logging.LogRecord) -> str:

@@ -63,7 +63,7 @@ KINDS = ("activation", "topup", "monthly_link_fee", "lookup", "bulk_lookup")
 ITEM_ENDS = ("completed", "failed", "cancelled")
 STORES = ("lookup_cache", "leases", "network_readings", "provider_paces", "rate_limits")
 SOURCES = ("live", "cache", UNAVAILABLE)
-HELD = "held"  # The outcome of a call that was never sent.
+NOT_SENT = "held"  # The outcome of a call that was never sent.
 # From a lookup at a near provider to the longest call that a network is documented to take.
 CALL_BUCKETS_S = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 180)
 
@@ -72,24 +72,24 @@ Make = Callable[[str], Any]  # Makes the metric of a name.
 logger = logging.getLogger(__name__)
 
 
-def _counter(told: str, labels: str = "", begun: Iterable[str] = ()) -> Make:
-    """Declare a counter; series that have `begun` are shown at 0: a rate needs a first value."""
+def _counter(text: str, labels: str = "", initial: Iterable[str] = ()) -> Make:
+    """Declare a counter; series in `initial` are shown at 0: a rate needs a first value."""
 
     def make(name: str) -> Counter:
-        counter = Counter(name, told, labels.split(), registry=None)
-        for each in begun:
+        counter = Counter(name, text, labels.split(), registry=None)
+        for each in initial:
             counter.labels(each)
         return counter
 
     return make
 
 
-def _gauge(told: str, labels: str = "") -> Make:
-    return lambda name: Gauge(name, told, labels.split(), registry=None)
+def _gauge(text: str, labels: str = "") -> Make:
+    return lambda name: Gauge(name, text, labels.split(), registry=None)
 
 
-def _seconds(told: str, label: str, buckets: Sequence[float] = Histogram.DEFAULT_BUCKETS) -> Make:
-    return lambda name: Histogram(name, told, [label], registry=None, buckets=buckets)
+def _seconds(text: str, label: str, buckets: Sequence[float] = Histogram.DEFAULT_BUCKETS) -> Make:
+    return lambda name: Histogram(name, text, [label], registry=None, buckets=buckets)
 
 
 # What each process shows of what it counts itself.
@@ -213,7 +213,7 @@ class Metrics:
     """Counts from its creation on; `registry` selects the metrics that a process shows."""
 
     def __init__(
-        self, askers: Callable[[ProcessName], list[Asker[Values]]], places_max: int
+        self, askers: Callable[[ProcessName], list[Asker[Values]]], slots_max: int
     ) -> None:
         """`askers` returns the questions of a process, which are asked at each scrape."""
         self._askers = askers
@@ -224,7 +224,7 @@ class Metrics:
         self.waiting: Gauge = self.made["http_waiting_places_in_use"]
         self.downloads: Gauge = self.made["http_downloads_in_progress"]
         self.connections: Gauge = self.made["http_connections"]
-        self.made["http_waiting_places"].set(places_max)
+        self.made["http_waiting_places"].set(slots_max)
         count_dropped(self.made["log_lines_dropped"].inc)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -260,7 +260,7 @@ class Metrics:
     def called(self, provider: str, outcome: str, seconds: float) -> None:
         """Count one call to a provider's API; the time of a call that was held back is left out."""
         self.count("provider_calls", provider, outcome)
-        if outcome != HELD:
+        if outcome != NOT_SENT:
             self._series("provider_call_duration_seconds", provider).observe(seconds)
 
     def worked(self, actor: str, outcome: str, seconds: float) -> None:
@@ -283,8 +283,8 @@ class Metrics:
         for name in (name for roles, its in METRICS.items() if role in roles for name in its):
             registry.register(self.made[name])
         registry.register(ScrapedGauges(self._askers(role)))
-        told = "Always 1; `release` is a digest of the code."
-        code = Gauge(f"{PREFIX}build_info", told, ["release", "python"], registry=registry)
+        text = "Always 1; `release` is a digest of the code."
+        code = Gauge(f"{PREFIX}build_info", text, ["release", "python"], registry=registry)
         code.labels(release(), platform.python_version()).set(1)
         ProcessCollector(registry=registry)
         return registry

@@ -68,17 +68,17 @@ def pages(
 
 def _readiness(askers: Sequence[Asker[str | None]], facts: Mapping[str, object]) -> MetricsReply:
     deadline = time.monotonic() + ANSWER_S
-    begun = [(asker.name, asker.query()) for asker in askers]
-    told: list[str] = []
-    for name, future in begun:
+    queries = [(source.name, source.query()) for source in askers]
+    lines: list[str] = []
+    for name, future in queries:
         try:
             missing = future.result(max(0.0, deadline - time.monotonic()))
         except TimeoutError:
             missing = f"{name}: no answer within {ANSWER_S} s"
         except Exception as error:  # noqa: BLE001  # The text of the error may hold a password.
             missing = f"{name}: {type(error).__name__}"
-        told += [missing] if missing else []
-    return _json(503 if told else 200, {"ok": not told, "missing": told, **facts})
+        lines += [missing] if missing else []
+    return _json(503 if lines else 200, {"ok": not lines, "missing": lines, **facts})
 
 
 def _json(status: int, body: Mapping[str, object]) -> MetricsReply:

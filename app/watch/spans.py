@@ -41,7 +41,7 @@ EXPORT_S = 1.0  # A process sends at most four batches at its end, which must no
 TOPICS_MAX = 20  # Of one commit.
 TRACEPARENT = TraceContextTextMapPropagator()
 # Nothing else is sent: no path, query, address of a client, statement, or text of an error.
-KEPT = {
+ATTRIBUTES = {
     *("http.method", "http.route", "http.status_code", "db.system", "db.name"),
     *("request_id", "events", "error.type"),
 }
@@ -76,7 +76,7 @@ class SafeProcessor(BatchSpanProcessor):
 
 def safe(span: ReadableSpan) -> ReadableSpan:
     """Return what of a span may leave the process."""
-    known = KEPT if span.kind is SpanKind.SERVER else KEPT | PEER
+    known = ATTRIBUTES if span.kind is SpanKind.SERVER else ATTRIBUTES | PEER
     given: dict[str, Any] = {"request_id": request_id_here(), **(span.attributes or {})}
     for event in span.events:
         given["error.type"] = (event.attributes or {}).get("exception.type")
@@ -140,7 +140,7 @@ class Spans(Tracing):
 
     def committing(self, insert: Insert, stored: Sequence[StoredEvent]) -> Any:
         """Add a span to each request of one commit; the committer makes one for many requests."""
-        began_ns = time.time_ns()
+        started_ns = time.time_ns()
         inserted = insert(stored)
         topics = defaultdict[str, dict[str, None]](dict)
         for event in stored:
@@ -149,7 +149,7 @@ class Spans(Tracing):
         for request_id, named in topics.items():
             parent = None if here == trace_id_of(request_id) else context.Context()
             with working(request_id=request_id):
-                span = self.tracer.start_span("commit", parent, start_time=began_ns)
+                span = self.tracer.start_span("commit", parent, start_time=started_ns)
                 span.set_attribute("events", [*named][:TOPICS_MAX])
                 span.end()
         return inserted

@@ -18,14 +18,14 @@ UNDEFINED = frozenset({"42P01", "42703"})  # A table or view, a column.
 MISSING = ("no such table", "no such column")  # SQLite's messages for the same.
 
 
-def log_place(logger: logging.Logger, error: BaseException) -> None:
+def log_traceback(logger: logging.Logger, error: BaseException) -> None:
     """Log where an error was raised but not its text, which may hold a number or a token."""
-    place = "".join(traceback.format_tb(error.__traceback__))
-    logger.error("%s raised in\n%s", type(error).__name__, place)
+    trace = "".join(traceback.format_tb(error.__traceback__))
+    logger.error("%s raised in\n%s", type(error).__name__, trace)
 
 
-def trouble_of(error: BaseException, place: str) -> str:
-    """Say why the database at `place` failed, without passwords; names `migrate` if tables miss."""
+def trouble_of(error: BaseException, location: str) -> str:
+    """Say why the database at `location` failed, without passwords; `migrate` if tables miss."""
     root = _root(error)
     lines, state = mask(str(root)).splitlines() or [""], getattr(root, "sqlstate", None)
     said = lines[0].strip()  # The other lines may quote values.
@@ -36,14 +36,14 @@ def trouble_of(error: BaseException, place: str) -> str:
     if state in UNDEFINED or said.startswith(MISSING):
         return NOT_MIGRATED
     if isinstance(root, PoolTimeout) or type(root).__name__ == "PoolTimeout":
-        return f"a full pool: every connection of this process to {place} is in use ({said})"
+        return f"a full pool: every connection of this process to {location} is in use ({said})"
     if REFUSAL in said:
-        return f"the database {place} refuses: {said.partition(REFUSAL)[2].strip()}"
+        return f"the database {location} refuses: {said.partition(REFUSAL)[2].strip()}"
     if state is None and not hasattr(root, "sqlite_errorcode"):
         # One line per host.
-        told = "; ".join(line.strip() for line in lines) or type(root).__name__
-        return f"the database {place} cannot be reached: {told}"
-    return f"the database {place} says: {said}"
+        text = "; ".join(line.strip() for line in lines) or type(root).__name__
+        return f"the database {location} cannot be reached: {text}"
+    return f"the database {location} says: {said}"
 
 
 def _root(error: BaseException) -> BaseException:

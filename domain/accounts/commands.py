@@ -91,8 +91,8 @@ class Accounts:
         its = self._organization(organization_id)
         now = {"price": its.price_micros, "fee": its.monthly_link_fee_micros}
         facts = [(kind, micros) for kind, micros in wanted.items() if micros != now[kind]]
-        ask, owner = self.approvals.propose, organization_id
-        return [ask(e, cause, organization_id=owner, amount_micros=micros) for e, micros in facts]
+        new, owner = self.approvals.propose, organization_id
+        return [new(e, cause, organization_id=owner, amount_micros=micros) for e, micros in facts]
 
     def set_lookup_price(self, amount_micros: int, cause: Cause) -> Proposal | None:
         """Set the price of a lookup for all without an own one; or return what waits instead."""
@@ -140,14 +140,14 @@ class Accounts:
         """
         if wallet.spending is not None:
             return wallet.spending.month, wallet.spending.spent_micros
-        month, spent_micros, passed_micros = month_of(at), 0, 0
+        month, spent_micros, total_micros = month_of(at), 0, 0
         since = first_instant(month) - COMMIT_LAG_MAX
         for event in self.log.newest_first(wallet.id, wallet.version):
             if event.timestamp < since:
                 break
-            passed_micros += _spent_micros(event)
+            total_micros += _spent_micros(event)
             if month_of(event.timestamp) >= month:
-                month, spent_micros = month_of(event.timestamp), passed_micros
+                month, spent_micros = month_of(event.timestamp), total_micros
         return month, spent_micros
 
     def _limit(self, spent: Spending | None, version: int, cause: Cause, held: Wallet) -> None:
@@ -362,7 +362,7 @@ class Accounts:
             self._refuse_done(approved)
         self.committer.commit_entries(owner, [refund], cause, approved, newest)
 
-    def refund(self, stream_id: UUID, asked: HandRefund, cause: Cause) -> RefundByHand:
+    def refund(self, stream_id: UUID, request: HandRefund, cause: Cause) -> RefundByHand:
         """Give back a charge, or a part of it, by hand; `stream_id` is what was charged for.
 
         The same reference again is the same refund. Raises NotPossible for more than is left, and
@@ -370,23 +370,23 @@ class Accounts:
         """
 
         def decide(newest: Refundable) -> RefundByHand:
-            refund = newest.refund_by_hand(asked, cause)
-            done = newest.done_by_hand(asked.transaction_id, asked.reference)
+            refund = newest.refund_by_hand(request, cause)
+            done = newest.done_by_hand(request.transaction_id, request.reference)
             assert done is not None
             if refund is not None:
                 waits = Proposal.of(
                     cause,
                     "refund",
-                    *(asked.transaction_id, asked.reference),
+                    *(request.transaction_id, request.reference),
                     organization_id=done.organization_id,
                     amount_micros=refund.amount_micros,
-                    reference=asked.reference,
-                    reason=asked.reason,
-                    transaction_id=asked.transaction_id,
+                    reference=request.reference,
+                    reason=request.reason,
+                    transaction_id=request.transaction_id,
                     charged_for=stream_id,
-                    metadata=asked.metadata,
+                    metadata=request.metadata,
                 )
-                micros = newest.given_by_hand(asked.transaction_id)
+                micros = newest.given_by_hand(request.transaction_id)
                 self._wait(waits, lambda: self.approvals.needed(micros, cause, int))
                 self.committer.commit_entries(done.organization_id, [refund], cause, newest)
             return done
@@ -396,19 +396,19 @@ class Accounts:
     def _charged_for(self, stream_id: UUID) -> Refundable:
         return self.log.get(Refundable, stream_id)  # type: ignore[type-abstract]  # any kind of it
 
-    def _wait_to_move(self, asked: Proposal, cause: Cause) -> None:
+    def _wait_to_move(self, proposal: Proposal, cause: Cause) -> None:
         """Let an amount wait that is above the limit with what its operator has moved today."""
-        micros, today = asked.made.amount_micros or 0, cause.at.date()
+        micros, today = proposal.made.amount_micros or 0, cause.at.date()
         before = partial(self.moved_micros, cause.actor, today)
-        self._wait(asked, lambda: self.approvals.needed(micros, cause, before))
+        self._wait(proposal, lambda: self.approvals.needed(micros, cause, before))
 
-    def _wait(self, asked: Proposal, is_needed: Callable[[], bool]) -> None:
+    def _wait(self, proposal: Proposal, is_needed: Callable[[], bool]) -> None:
         """Raise WaitsForApproval, once it is proposed, for what has to be approved."""
-        known = self.log.find(Proposal, asked.id)
+        known = self.log.find(Proposal, proposal.id)
         if known.state == "made" if known else not is_needed():
             return
-        self._save_once(asked, lambda: self.log.append(asked))
-        raise WaitsForApproval(self.log.get(Proposal, asked.id))
+        self._save_once(proposal, lambda: self.log.append(proposal))
+        raise WaitsForApproval(self.log.get(Proposal, proposal.id))
 
     def _book(self, booking: Deposit | Adjustment, cause: Cause) -> bool:
         """Save a booking with its wallet entry; False when it was saved before."""

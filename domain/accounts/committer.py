@@ -19,7 +19,7 @@ from eventsourcing.persistence import IntegrityError, PersistenceError, StoredEv
 
 from domain.accounts.held_wallets import WalletCache
 from domain.accounts.wallet import Charge, Refund, Wallet, wallet_id
-from domain.at_once import resting
+from domain.blocking import blocking
 from domain.cause import Cause
 from domain.errors import BillingNotConfigured, Conflict, Refused, ServiceUnavailable
 from domain.log.aggregate import Root
@@ -30,17 +30,17 @@ class Outcome:
     """A promise between one submitter and the committer, made of two locks.
 
     A Future does the same but takes three times as long to wake its caller, and on a busy wallet
-    that is most of the work. A submitter of many commands waits for none of them: `tell` is called
-    for each answer and must not wait, then `ring` once for many, to wake the submitter.
+    that is most of the work. A submitter of many commands waits for none: `notify` is called
+    for each answer and must not wait, then `wake` once for many.
     """
 
-    __slots__ = ("_answered", "_claimed", "_error", "_is_answered", "_position", "ring", "tell")
+    __slots__ = ("_answered", "_claimed", "_error", "_is_answered", "_position", "notify", "wake")
 
     def __init__(
-        self, tell: Callable[[], object] | None = None, ring: Callable[[], object] | None = None
+        self, notify: Callable[[], object] | None = None, wake: Callable[[], object] | None = None
     ) -> None:
-        self.tell = tell
-        self.ring = ring
+        self.notify = notify
+        self.wake = wake
         self._claimed = Lock()  # Held by whoever is first to take the command or to withdraw it.
         self._answered = Lock()
         self._answered.acquire()  # Held until there is an answer.
@@ -81,12 +81,12 @@ class Outcome:
 
     def _answer(self) -> None:
         self._is_answered = True
-        # `tell` may hold this object; dropping it breaks the reference cycle.
-        tell, self.tell = self.tell, None
-        if tell is None:
+        # `notify` may refer to this object; dropping it breaks the reference cycle.
+        notify, self.notify = self.notify, None
+        if notify is None:
             self._answered.release()
         else:
-            tell()
+            notify()
 
 
 # How long to ask the database about an unknown outcome before its callers get an error.
@@ -299,13 +299,13 @@ class Committer:
 
     def _run(self) -> None:
         while not (self._closed and self._queue.empty() and not self._twins):
-            taken: list[Command] = []
+            batch: list[Command] = []
             try:
-                self._collect(taken)
-                self._process(taken)
+                self._collect(batch)
+                self._process(batch)
             except Exception:
                 logger.exception("the committer failed on a batch")
-                self._give_up(taken)
+                self._give_up(batch)
 
     def _give_up(self, waiting: Iterable[Command]) -> None:
         """Answer every command of a batch that is still without an answer, taken or not."""
@@ -314,57 +314,57 @@ class Committer:
         left = [each for each in waiting if each.outcome.claim() or each.outcome.is_open]
         fail(left, ServiceUnavailable())
 
-    def _collect(self, taken: list[Command]) -> None:
+    def _collect(self, batch: list[Command]) -> None:
         """Take all waiting commands, twins first."""
-        taken += self._twins
+        batch += self._twins
         self._twins = []
         # A lone client has no others to wait for, and would pay for it with each command.
-        has_company = self._has_company or bool(taken) or not self._queue.empty()
-        if not taken:
-            taken.append(self._queue.get())
+        has_company = self._has_company or bool(batch) or not self._queue.empty()
+        if not batch:
+            batch.append(self._queue.get())
         if has_company:
             give_way()
         try:
-            while len(taken) < BATCH_MAX:
-                taken.append(self._queue.get_nowait())
+            while len(batch) < BATCH_MAX:
+                batch.append(self._queue.get_nowait())
         except Empty:
             pass
-        self._has_company = len(taken) > 1
-        while END in taken:
-            taken.remove(END)
+        self._has_company = len(batch) > 1
+        while END in batch:
+            batch.remove(END)
 
-    def _process(self, taken: list[Command]) -> None:
+    def _process(self, batch: list[Command]) -> None:
         """Commit what can be decided together, then one by one what could not."""
-        some = self._without_begun(self._without_twins(taken) if len(taken) > 1 else taken)
+        some = self._without_existing(self._without_twins(batch) if len(batch) > 1 else batch)
         doubtful = self._save([each for each in some if each.outcome.claim()])
         if doubtful:
             self._settle_each(doubtful)
 
-    def _without_twins(self, taken: Iterable[Command]) -> list[Command]:
+    def _without_twins(self, commands: Iterable[Command]) -> list[Command]:
         """Keep one command per stream (wallets apart); the others wait for the next batch."""
         batch: list[Command] = []
         streams: set[UUID | str] = set()
-        for command in taken:
+        for command in commands:
             others = command.streams
             (batch if streams.isdisjoint(others) else self._twins).append(command)
             streams |= others
         return batch
 
-    def _without_begun(self, taken: list[Command]) -> list[Command]:
+    def _without_existing(self, commands: list[Command]) -> list[Command]:
         """Refuse `is_first` commands whose stream exists; all of them if the log is away."""
-        asking = [each for each in taken if each.is_first]
-        if not asking:
-            return taken
+        firsts = [each for each in commands if each.is_first]
+        if not firsts:
+            return commands
         try:
-            begun = _overtaken(self._log, asking)
+            existing = _overtaken(self._log, firsts)
         except ServiceUnavailable as error:
             self._settle_s = 0.0
-            fail([each for each in asking if each.outcome.claim()], error)
-            return [each for each in taken if not each.is_first]
-        for command, conflict in begun.items():
+            fail([each for each in firsts if each.outcome.claim()], error)
+            return [each for each in commands if not each.is_first]
+        for command, conflict in existing.items():
             if command.outcome.claim():
                 fail([command], conflict)
-        return [each for each in taken if each not in begun]
+        return [each for each in commands if each not in existing]
 
     def _save(self, batch: list[Command]) -> list[Command]:
         """Commit what the wallets accept; return the commands to be settled one by one.
@@ -443,7 +443,7 @@ class Committer:
 
 def _outcome(command: Command) -> int:
     outcome = command.outcome
-    with resting():
+    with blocking():
         if not outcome.wait(WAIT_S):
             if outcome.withdraw():  # Not taken yet, so it will never happen.
                 raise ServiceUnavailable
@@ -461,7 +461,7 @@ def expire(command: Command, age_s: float) -> None:
 def _succeed(commands: Collection[Command], position: int) -> None:
     for command in commands:
         command.outcome.succeed(position)
-    _ring(commands)
+    _wake_submitters(commands)
 
 
 def give_way() -> None:
@@ -477,11 +477,11 @@ def fail(commands: Collection[Command], error: Exception) -> None:
     """Answer commands with an error, and wake those who wait for them."""
     for command in commands:
         command.outcome.fail(error)
-    _ring(commands)
+    _wake_submitters(commands)
 
 
-def _ring(commands: Iterable[Command]) -> None:
+def _wake_submitters(commands: Iterable[Command]) -> None:
     """Wake each submitter that waits for many commands once."""
-    for ring in {command.outcome.ring for command in commands}:
-        if ring is not None:
-            ring()
+    for wake in {command.outcome.wake for command in commands}:
+        if wake is not None:
+            wake()

@@ -22,7 +22,7 @@ Right = Literal["money", "approve", "catalogue", "keys", "audit"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
 MANAGES: Right = "keys"  # The right to create and revoke operators, and to give them keys.
 APPROVES: Right = "approve"
-TAKE_TWO: frozenset[Right] = frozenset({"money", "approve", "keys"})  # Once there is a limit.
+NEED_TWO: frozenset[Right] = frozenset({"money", "approve", "keys"})  # Once there is a limit.
 
 # Returns what is saved with what two have to want; raises where it has to wait (`Approvals`).
 Permit = Callable[..., Sequence[Root]]
@@ -172,7 +172,7 @@ class Operators:
         """Tell whether somebody could ever approve: with the right, and a key of their own."""
         return any(APPROVES in each.may and each.has_renewed for each in self._each())
 
-    def idle_since(self, actors: Collection[str | None], asked_at: datetime) -> datetime | None:
+    def idle_since(self, actors: Collection[str | None], since: datetime) -> datetime | None:
         """Return since when nobody but these actors could approve what was asked; None: some can.
 
         To be sure, since the newest key of the others was made or refused.
@@ -180,7 +180,7 @@ class Operators:
         others = [e for e in self._each() if APPROVES in e.may and e.actor not in actors]
         if any(each.has_own_key and not each.revoked for each in others):
             return None
-        return max([asked_at, *(each.last_event_at for each in others)])
+        return max([since, *(each.last_event_at for each in others)])
 
     def is_revoked(self, actor: str | None) -> bool:
         """Tell whether an actor is an operator who is revoked, whose open proposals are void."""
@@ -229,8 +229,8 @@ class Operators:
             if MANAGES not in may and not any(each.manages for each in known):
                 message = f"this operator needs the right {MANAGES}: nobody else has it"
                 raise NotPossible(message)
-            takes_two = TAKE_TWO.intersection(may)
-            used = permit("operator", cause, subject=name, may=[*may]) if takes_two else ()
+            needs_two = NEED_TWO.intersection(may)
+            used = permit("operator", cause, subject=name, may=[*may]) if needs_two else ()
             stream_id = operator_id(len(known) + 1)
             key_hash = key_for(stream_id)
             made = Operator.register(stream_id, cause, name=name, may=may, key_hash=key_hash)
@@ -246,7 +246,7 @@ class Operators:
 
         def rotate(newest: Operator) -> None:
             newest.rotate_key(key_hash, cause)
-            if cause.actor != newest.actor and TAKE_TWO.intersection(newest.may):
+            if cause.actor != newest.actor and NEED_TWO.intersection(newest.may):
                 self.log.append(*permit("key", cause, subject=str(operator_id)), newest)
 
         return self._change(operator_id, rotate)

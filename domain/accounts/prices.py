@@ -9,7 +9,7 @@ from math import inf
 from typing import Self
 
 from domain.accounts.currency import Currency
-from domain.at_once import may_wait
+from domain.blocking import may_block
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, sets
@@ -67,14 +67,14 @@ class Prices:
         self._log = log
         self._currency = currency
         self._micros = self._default_micros = setting_micros or 0
-        self.looked_s = -inf
+        self.read_s = -inf
 
     def of_lookup(self, own_micros: int | None) -> int:
         """Return what a lookup costs an organization: its own price, or that of all."""
         if own_micros is not None:
             return own_micros
-        if time.monotonic() - self.looked_s > STALE_S:
-            may_wait("price of a lookup", self.refresh)
+        if time.monotonic() - self.read_s > STALE_S:
+            may_block("price of a lookup", self.refresh)
             self.refresh()
         return self._micros
 
@@ -83,7 +83,7 @@ class Prices:
         found = self._log.find(LookupPrice, PRICE_ID)
         known = None if found is None else found.amount_micros
         self._micros = self._default_micros if known is None else known
-        self.looked_s = time.monotonic()
+        self.read_s = time.monotonic()
         return found
 
     def set_first(self, amount_micros: int, cause: Cause) -> None:

@@ -83,33 +83,33 @@ class Refundable(Root):
         """Say why an automatic refund may still come; None when none can."""
         return None
 
-    def refund_by_hand(self, asked: HandRefund, cause: Cause) -> Refund | None:
+    def refund_by_hand(self, request: HandRefund, cause: Cause) -> Refund | None:
         """Give money back, once per charge and reference; None if that was done before.
 
         Raises NotPossible for more than is left, while an automatic refund may still come, and for
         a reference that had another amount or reason.
         """
-        if self._is_done(asked):
+        if self._is_done(request):
             return None
         if (reason := self.still_open()) is not None:
             raise NotPossible(reason)
-        price, left_micros = self._left(asked.transaction_id)
-        amount_micros = left_micros if asked.amount_micros is None else asked.amount_micros
+        price, left_micros = self._left(request.transaction_id)
+        amount_micros = left_micros if request.amount_micros is None else request.amount_micros
         if not 0 < amount_micros <= left_micros:
             left = f"{format_amount(left_micros)} {price.currency}"
             message = f"no more than {left} is left of this charge" if left_micros else NOTHING_LEFT
             raise NotPossible(message)
-        refund_id = derive_id("refund_by_hand", asked.transaction_id, asked.reference)
+        refund_id = derive_id("refund_by_hand", request.transaction_id, request.reference)
         back = Repayment(amount_micros, refund_id)
         self.record(
             self.RefundedByHand,
             cause,
-            transaction_id=asked.transaction_id,
+            transaction_id=request.transaction_id,
             refund=back,
-            reference=asked.reference,
-            reason=asked.reason,
+            reference=request.reference,
+            reason=request.reason,
         )
-        return self.credit(price, back, "by_hand", asked.reason, asked.metadata)
+        return self.credit(price, back, "by_hand", request.reason, request.metadata)
 
     def debit(self, price: PaidPrice, description: str, metadata: Metadata) -> Charge:
         """Return the entry of the wallet that pays a price."""
@@ -163,14 +163,14 @@ class Refundable(Root):
         sought = (transaction_id, reference)
         return next((e for e in self.by_hand if (e.transaction_id, e.reference) == sought), None)
 
-    def _is_done(self, asked: HandRefund) -> bool:
-        done = self.done_by_hand(asked.transaction_id, asked.reference)
+    def _is_done(self, request: HandRefund) -> bool:
+        done = self.done_by_hand(request.transaction_id, request.reference)
         if done is None:
             return False
-        same_amount = asked.amount_micros in (None, done.refund.amount_micros)
-        if not same_amount or asked.reason != done.reason:
+        same_amount = request.amount_micros in (None, done.refund.amount_micros)
+        if not same_amount or request.reason != done.reason:
             other = "reason" if same_amount else "amount"
-            message = f"the refund with reference {asked.reference} has another {other}"
+            message = f"the refund with reference {request.reference} has another {other}"
             raise NotPossible(message)
         return True
 

@@ -39,9 +39,9 @@ def shown(path: Path) -> str:
     return written
 
 
-def lines_of(place: str, problems: Iterable[Problem]) -> list[str]:
+def lines_of(where: str, problems: Iterable[Problem]) -> list[str]:
     """Return a line for each problem at a place; that of a whole file is empty."""
-    return [": ".join(part for part in (place, shown(path), why) if part) for path, why in problems]
+    return [": ".join(part for part in (where, shown(path), why) if part) for path, why in problems]
 
 
 def repeated(items: Iterable[tuple[Path, object]]) -> list[Problem]:

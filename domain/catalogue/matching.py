@@ -38,12 +38,12 @@ class PlanEntry:
         return key_of(self.organization_id, terms.provider_plan_id, terms.name, terms.network)
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """Where the entry is in its file, for error texts."""
-        return place_of(self.index, self.terms.name)
+        return label_of(self.index, self.terms.name)
 
 
-def place_of(index: int, name: str | None) -> str:
+def label_of(index: int, name: str | None) -> str:
     """Name an entry of a plan file for error texts."""
     return f"plans[{index}]" if name is None else f'plans[{index}] "{name}"'
 
@@ -72,7 +72,7 @@ def match(log: Log, known: PlansByKey, entries: Sequence[PlanEntry]) -> list[Mat
                 matches.append(matching.of(entry))
             except Wrong as wrong:
                 problems += wrong.problems
-        lines += lines_of(entry.place, problems)
+        lines += lines_of(entry.label, problems)
     if lines:
         raise FileRefused(lines)
     return matches
@@ -93,7 +93,7 @@ class _Matching:
         stream_id = entry.id or self._known_as(entry)
         earlier = self._by_id.setdefault(stream_id, entry)
         if earlier is not entry:
-            raise Wrong((("id",), f"{stream_id} is the plan of {earlier.place} already"))
+            raise Wrong((("id",), f"{stream_id} is the plan of {earlier.label} already"))
         return Match(entry, stream_id, self._plan(entry, stream_id))
 
     def twins(self, entry: PlanEntry) -> list[Problem]:
@@ -101,7 +101,7 @@ class _Matching:
         earlier = self._by_key.setdefault(entry.key, entry)
         if earlier is entry or (entry.id is not None and earlier.id is not None):
             return []
-        return [((entry.key.kind,), f"is that of {earlier.place} too; give each of them an id")]
+        return [((entry.key.kind,), f"is that of {earlier.label} too; give each of them an id")]
 
     def unknown_organizations(self, entry: PlanEntry) -> list[Problem]:
         excluded = enumerate(entry.excluded or ())

@@ -85,10 +85,10 @@ class PlanTerms(msgspec.Struct, frozen=True, omit_defaults=True):
     def at(self, moment: datetime) -> "PlanTerms":
         """Return the terms that hold at a moment, with the prices that are still to come."""
         prices = self.later_prices or []
-        begun = [each for each in prices if each.starts_at <= moment]
-        if not begun:
+        started = [each for each in prices if each.starts_at <= moment]
+        if not started:
             return self
-        price_micros, left = begun[-1].retail_price_micros, prices[len(begun) :]
+        price_micros, left = started[-1].retail_price_micros, prices[len(started) :]
         return replace(self, retail_price_micros=price_micros, later_prices=left or None)
 
     def loses(self, price_micros: int) -> bool:
@@ -273,8 +273,8 @@ class Plan(Root):
 def why_below_cost(cost: Cost | None) -> str:
     """Return the error text for a price below the cost."""
     assert cost is not None
-    taken = f"{format_amount(cost.amount_micros)} {cost.currency}"
-    return f"is below the cost of {taken}; --below-cost allows that"
+    amount = f"{format_amount(cost.amount_micros)} {cost.currency}"
+    return f"is below the cost of {amount}; --below-cost allows that"
 
 
 def key_of(

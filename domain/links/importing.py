@@ -95,7 +95,7 @@ class LinkImport:
                     _refuse("organization_id", "is no organization")
                 found = self._import(entry, catalogue, cause, sealed=not dry_run)
             except Wrong as wrong:
-                lines += lines_of(place_of(entry.index), wrong.problems)
+                lines += lines_of(label_of(entry.index), wrong.problems)
             else:
                 made += [found] if found is not None else []
                 unchanged += found is None
@@ -209,6 +209,6 @@ def _refuse(name: str, why: str) -> NoReturn:
     raise Wrong(((name,), why))
 
 
-def place_of(index: int) -> str:
+def label_of(index: int) -> str:
     """Name an entry by its index alone, because no error may contain an ICCID."""
     return f"links[{index}]"

@@ -50,6 +50,8 @@ class Stage(StrEnum):
 TOLD_PERCENT = (50, 80, 100)  # The shares of a plan's data at which partners are notified.
 RENAMES_MAX = 50  # On a day.
 RENAMED = f"The link was renamed {RENAMES_MAX} times today."
+HANDOVERS_MAX = 50  # On a day.
+HANDED_OVER = f"The link was handed over {HANDOVERS_MAX} times today."
 REFUSED_WAIT = timedelta(hours=1)  # Doubled each time, because only a person can fix this.
 REFUSED_WAIT_MAX = timedelta(days=1)
 MAY_FAIL = {Stage.REQUESTED, Stage.RESERVED, Stage.ENDPOINT_REQUESTED, Stage.ORDERING}
@@ -100,7 +102,8 @@ class Link(Refundable):
             aggregate.open_change = None
             aggregate.changes = ()
             aggregate.name = named(self)
-            aggregate.renames = Daily()
+            aggregate.renames = aggregate.handovers = Daily()
+            aggregate.handover = None
             aggregate.installed_at = aggregate.first_used_at = None
             aggregate.left_over = {}
             aggregate.usage_told = {}
@@ -479,6 +482,17 @@ class Link(Refundable):
             aggregate.name = named(self)
             aggregate.renames = aggregate.renames.again(self.timestamp)
 
+    class HandoverSet(Event):
+        """The traveller's address that counts from now on; None: none does."""
+
+        TOPIC = "link.handover_set"
+
+        handover_id: UUID | None
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.handover = self.handover_id
+            aggregate.handovers = aggregate.handovers.again(self.timestamp)
+
     class EndRequested(Event, ByOperator):
         """An intent: its writer alone ends the link at the network, and stops at `until`."""
 
@@ -532,7 +546,7 @@ class Link(Refundable):
         "is_live": dict.fromkeys(
             (
                 *(ChangeOpened, StatusRequested, StatusSeen, Installed, FirstUsed, UsageReached),
-                *(ExpiryNear, PlanStarted, PlanEnded, EndRequested, Ended),
+                *(ExpiryNear, PlanStarted, PlanEnded, EndRequested, Ended, HandoverSet),
             ),
             TRUE,
         ),
@@ -571,6 +585,8 @@ class Link(Refundable):
     changes: tuple[UUID, ...]  # Every change of its plans, in order.
     name: Sealed | None
     renames: Daily
+    handover: UUID | None
+    handovers: Daily
     installed_at: datetime | None
     first_used_at: datetime | None
     left_over: dict[str, int]  # Ids at the network, and how often each was recorded.
@@ -865,6 +881,13 @@ class Link(Refundable):
         if name != self.name:
             self.renames.require_less(RENAMES_MAX, cause.at, RENAMED)
             self.record(Link.Renamed, cause, name=None, sealed_name=name)
+
+    def hand_over(self, handover_id: UUID | None, cause: Cause) -> None:
+        """Let another address count for its traveller, or none; raises RateLimited."""
+        if handover_id is not None:
+            self.handovers.require_less(HANDOVERS_MAX, cause.at, HANDED_OVER)
+        if self.is_live and handover_id != self.handover:
+            self.record(self.HandoverSet, cause, handover_id=handover_id)
 
     def forget_name(self, cause: Cause) -> None:
         """End a name that stands in the log in clear, as if it were renamed to none."""

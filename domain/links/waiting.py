@@ -8,7 +8,7 @@ from operator import attrgetter
 from threading import Event
 from typing import TypeVar
 
-from domain.at_once import resting
+from domain.blocking import blocking
 from domain.limiter import Limiter, share_of
 from domain.log.aggregate import Root
 from domain.log.log import Log
@@ -51,7 +51,7 @@ def wait_for(
             return wait_for(log, aggregate, done, until_s, watched)
     look_s = LOOK_MIN_S
     while True:
-        with resting():
+        with blocking():
             is_news = news.wait(max(0.0, min(look_s, until_s - time.monotonic())))
         if not is_news:
             look_s = min(2 * look_s, LOOK_MAX_S)

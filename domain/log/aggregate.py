@@ -91,7 +91,7 @@ class Created(Event, AggregateCreated):
         """Make the aggregate; the library's own way inspects signatures each time."""
         assert aggregate is None
         kind: type[Root] = class_of(self.originator_topic, Root)
-        return kind.begun_by(self)
+        return kind.started_by(self)
 
 
 class ByOperator(Event):
@@ -119,7 +119,7 @@ class Root(BaseAggregate[UUID]):
         """The events of this aggregate."""
 
     @classmethod
-    def begun_by(cls, event: Created) -> Self:
+    def started_by(cls, event: Created) -> Self:
         """Make an aggregate from its first event, which assigns everything."""
         made = object.__new__(cls)
         made.__base_init__(event.originator_id, event.originator_version, event.timestamp)
@@ -130,7 +130,7 @@ class Root(BaseAggregate[UUID]):
     def begin(cls, event: type[Created], cause: Cause, stream_id: UUID, **facts: Any) -> Self:
         """Make a new aggregate by its first event."""
         first = _new(event, cause, stream_id, 1, originator_topic=get_topic(cls), **facts)
-        made = cls.begun_by(first)
+        made = cls.started_by(first)
         made.pending_events.append(first)
         return made
 

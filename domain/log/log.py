@@ -22,7 +22,7 @@ from eventsourcing.persistence import (
 )
 from eventsourcing.utils import Environment, EnvType, TopicError, get_topic
 
-from domain.at_once import may_wait
+from domain.blocking import may_block
 from domain.cause import Cause, utc_now
 from domain.errors import Conflict, NotFound, ServiceUnavailable
 from domain.ids import as_id
@@ -66,7 +66,7 @@ class Poisoned(Exception):
         self.reason = reason
 
 
-class Place(NamedTuple):
+class EventRef(NamedTuple):
     """Where an event is in the log, and which event it is.
 
     Positions rise, perhaps with gaps. A restored log may have another event at the same position.
@@ -84,9 +84,9 @@ class Recorded(NamedTuple):
     event: Event
 
     @property
-    def place(self) -> Place:
+    def ref(self) -> EventRef:
         """Its position and which event it is."""
-        return Place(self.position, self.event.originator_id, self.event.originator_version)
+        return EventRef(self.position, self.event.originator_id, self.event.originator_version)
 
 
 class Stored(NamedTuple):
@@ -99,9 +99,9 @@ class Stored(NamedTuple):
     state: bytes
 
     @property
-    def place(self) -> Place:
+    def ref(self) -> EventRef:
         """Its position and which event it is."""
-        return Place(self.position, self.stream_id, self.version)
+        return EventRef(self.position, self.stream_id, self.version)
 
     @property
     def timestamp(self) -> datetime:
@@ -122,7 +122,7 @@ class Stretch:
 
     events: Sequence[Recorded]  # Of the topics that are used.
     count: int  # The number of all its events.
-    last: Place | None  # The place of its last event; None when there is none.
+    last: EventRef | None  # The place of its last event; None when there is none.
     is_whole: bool  # False: the next event cannot be decoded.
 
 
@@ -185,7 +185,7 @@ class Log(Application[UUID]):
     def newest_first(self, stream_id: UUID, from_version: int) -> Iterator[Event]:
         """Yield the events of a stream from a version back to its first, read in parts."""
         while from_version > 0:
-            may_wait()
+            may_block()
             try:
                 stored = self.recorder.select_events(
                     stream_id, lte=from_version, desc=True, limit=BACKWARDS_EVENTS
@@ -245,7 +245,7 @@ class Log(Application[UUID]):
         aggregates: Sequence[Root],
         insert: Callable[[Sequence[StoredEvent]], int],
     ) -> int:
-        may_wait()
+        may_block()
         events = [event for aggregate in aggregates for event in aggregate.collect_events()]
         stored = [self.mapper.to_stored_event(event) for event in events]
         try:
@@ -313,7 +313,7 @@ class Log(Application[UUID]):
     def _newest(self, streams: Collection[UUID | str]) -> Sequence[StoredEvent]:
         if not streams:
             return []
-        may_wait()
+        may_block()
         try:
             newest: Sequence[StoredEvent] = self.recorder.select_newest(streams)  # type: ignore[attr-defined]  # Ours have this.
         except PersistenceError as error:
@@ -398,16 +398,16 @@ class Log(Application[UUID]):
         if until is not None:
             rows = [row for row in rows if row[0] <= until]
         events: list[Recorded] = []
-        for passed, (position, stream, version, topic, state) in enumerate(rows):
+        for skipped, (position, stream, version, topic, state) in enumerate(rows):
             try:
                 if topic not in unused:
                     events.append(Recorded(position, decode(as_id(stream), version, topic, state)))
-                elif passed + 1 == len(rows):
+                elif skipped + 1 == len(rows):
                     as_id(stream)  # Its id is part of the place where the stretch ends.
             except (EventSourcingError, TopicError, ValueError) as error:
-                if not passed:
+                if not skipped:
                     raise Poisoned(position, str(error)) from error
-                return self._stretch(events, rows[:passed], is_whole=False)
+                return self._stretch(events, rows[:skipped], is_whole=False)
         return self._stretch(events, rows, is_whole=True)
 
     def _stretch(
@@ -416,7 +416,7 @@ class Log(Application[UUID]):
         last = None
         if rows:
             position, stream, version, *_ = rows[-1]
-            last = Place(position, as_id(stream), version)
+            last = EventRef(position, as_id(stream), version)
         self._see(last.position if last is not None else 0)
         return Stretch(events, len(rows), last, is_whole)
 
@@ -503,7 +503,7 @@ class Log(Application[UUID]):
         self, stream_id: UUID, after_version: int | None, up_to_version: int | None = None
     ) -> Iterable[Event]:
         """Return all events of a stream after a version, in order."""
-        may_wait()
+        may_block()
         try:
             stored = self.recorder.select_events(stream_id, gt=after_version, lte=up_to_version)
         except PersistenceError as error:

@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import replace
 
-from domain.at_once import may_wait
+from domain.blocking import may_block
 from domain.cause import Clock
 from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
@@ -39,8 +39,8 @@ NUMBERING_PLANS = "offline"  # The provider of an answer for which none had to b
 class Answer(msgspec.Struct, frozen=True):
     """The facts of one number, their source, and as of when they are true.
 
-    `cost` is what the provider charges for a live answer; None if that is not known. `told` is what
-    it tells besides the facts.
+    `cost` is what the provider charges for a live answer; None if that is not known. `details`
+    are what it says besides the facts.
     """
 
     facts: NumberFacts
@@ -48,7 +48,7 @@ class Answer(msgspec.Struct, frozen=True):
     provider: str
     as_of: datetime
     cost: Cost | None = None
-    told: Details | None = None
+    details: Details | None = None
 
 
 # The provider works but asked us to wait; it may answer when its hold has ended.
@@ -57,7 +57,6 @@ LATER: Later = "later"
 NO_DATA = "The lookup provider has no data for this number."
 # False: the provider works and has no answer, so asking again would not help.
 Outcome = Answer | Literal[False] | Later | None
-Ask = Callable[[str], Outcome]
 
 
 def _no_other_form(_phone_number: str) -> None:
@@ -69,16 +68,16 @@ class AnswerRules:
     """How long an answer is kept: `cache_ttls` by the name of its provider, else `cache_ttl`.
 
     Zero keeps none; the numbers in `uncached` always skip the cache. A provider in this process is
-    asked each time, because that costs less than the cache. `tell` is called with each source and
-    the count of numbers that it answered. `costs` are those of one lookup by the name of the
-    provider; they count only if the provider tells none. At most `concurrency` calls of jobs run at
-    once. `canonical_of` returns the canonical form of a number that has another one.
+    asked each time, because that costs less than the cache. `on_answers` is called with each
+    source and the count of numbers that it answered. `costs` are those of one lookup by the name
+    of the provider; they count only if the provider tells none. At most `concurrency` calls of
+    jobs run at once. `canonical_of` returns the canonical form of a number that has another one.
     """
 
     cache_ttl: timedelta
     uncached: Collection[str]
     pause: Callable[[float], None]
-    tell: Callable[[str, int], None] = lambda _source, _count: None
+    on_answers: Callable[[str, int], None] = lambda _source, _count: None
     costs: Mapping[str, Cost] = field(default_factory=dict)
     cache_ttls: Mapping[str, timedelta] = field(default_factory=dict)
     concurrency: int = 32
@@ -115,9 +114,9 @@ class Answers:
         An answer from the cache is not older than `max_age`; zero skips the cache.
         """
         if self._provider.remote:
-            kept = self._unasked(organization_id, [phone_number], max_age).get(phone_number)
-            if kept is not None:
-                return kept
+            cached = self._unasked(organization_id, [phone_number], max_age).get(phone_number)
+            if cached is not None:
+                return cached
         answer = self._query(organization_id, phone_number)
         if answer is False:
             raise NumberLookupUnavailable(NO_DATA, retryable=False)
@@ -136,7 +135,7 @@ class Answers:
 
         Counted earlier, a lookup that is refused or repeated by another thread would count twice.
         """
-        self._rules.tell(source or UNAVAILABLE, 1)
+        self._rules.on_answers(source or UNAVAILABLE, 1)
 
     def many(self, organization_id: UUID, phone_numbers: Sequence[str]) -> list[Outcome]:
         """Answer numbers in their order; None for a number without an answer.
@@ -152,9 +151,9 @@ class Answers:
             if attempt > 0:
                 jitter = 0.5 + random.random()  # noqa: S311  # Spreads the retries; protects nothing.
                 self._rules.pause(PAUSE_S * 2 ** (attempt - 1) * jitter)
-            asked = self._query_all(organization_id, missing)
-            self._save(organization_id, [each for each in asked if isinstance(each, Answer)])
-            answers.update(zip(missing, asked, strict=True))
+            queried = self._query_all(organization_id, missing)
+            self._save(organization_id, [each for each in queried if isinstance(each, Answer)])
+            answers.update(zip(missing, queried, strict=True))
             missing = [number for number in missing if answers[number] in (None, LATER)]
         found = [answers[number] for number in phone_numbers]
         ended = [each for each in found if each != LATER]
@@ -162,7 +161,7 @@ class Answers:
             each.source if isinstance(each, Answer) else UNAVAILABLE for each in ended
         )
         for source, count in sources.items():
-            self._rules.tell(source, count)
+            self._rules.on_answers(source, count)
         return found
 
     def _unasked(
@@ -195,41 +194,41 @@ class Answers:
         now = self._clock()
         found = self._cache.load(organization_id, cacheable, now - oldest)
         return {
-            number: Answer(kept.facts, "cache", kept.provider, kept.as_of, told=kept.told)
-            for number, kept in found.items()
-            if kept.as_of >= now - self._rules.ttl_of(kept.provider)
+            number: Answer(each.facts, "cache", each.provider, each.as_of, details=each.told)
+            for number, each in found.items()
+            if each.as_of >= now - self._rules.ttl_of(each.provider)
         }
 
     def _save(self, organization_id: UUID, answers: Sequence[Answer]) -> None:
-        kept = [
-            CachedFacts(answer.facts, answer.provider, answer.as_of, answer.told)
+        cached = [
+            CachedFacts(answer.facts, answer.provider, answer.as_of, answer.details)
             for answer in answers
             if self._may_cache(answer.facts.phone_number) and self._rules.ttl_of(answer.provider)
         ]
-        if kept:
-            self._cache.save(organization_id, kept)
+        if cached:
+            self._cache.save(organization_id, cached)
 
     def _may_cache(self, number: str) -> bool:
-        kept = self._provider.remote and bool(self._oldest)
-        return kept and number not in self._rules.uncached
+        may_be_cached = self._provider.remote and bool(self._oldest)
+        return may_be_cached and number not in self._rules.uncached
 
     def _query_all(self, organization_id: UUID, numbers: Sequence[str]) -> list[Outcome]:
         """Ask in rounds, so that another slice waits for one round and not for all of them."""
-        ask = partial(self._query, organization_id)
+        query = partial(self._query, organization_id)
         if self._provider.remote and len(numbers) > 1:
             size = self._rules.concurrency
             rounds = (numbers[start : start + size] for start in range(0, len(numbers), size))
             here = copy_context()  # Lines and calls of the other threads belong to this work too.
 
             def there(number: str) -> Outcome:
-                return here.copy().run(ask, number)
+                return here.copy().run(query, number)
 
             return [found for some in rounds for found in self._pool.map(there, some)]
-        return [ask(number) for number in numbers]
+        return [query(number) for number in numbers]
 
     def _query(self, organization_id: UUID, phone_number: str) -> Outcome:
         if self._provider.remote:
-            may_wait()
+            may_block()
         try:
             found = self._provider.look_up(organization_id, phone_number)
         except NotAnswered:
@@ -244,7 +243,7 @@ class Answers:
         cost = found.cost or self._rules.costs.get(found.provider)
         if found.free and cost is not None:
             cost = replace(cost, amount_micros=0)
-        return Answer(found.facts, "live", found.provider, self._clock(), cost, found.told)
+        return Answer(found.facts, "live", found.provider, self._clock(), cost, found.details)
 
 
 def asked_of(answers: Iterable[Answer]) -> list[Asked]:

@@ -85,7 +85,7 @@ class Found(msgspec.Struct, frozen=True):
     facts: NumberFacts
     provider: str
     cost: Cost | None = None
-    told: Details | None = None
+    details: Details | None = None
     free: bool = False
 
 

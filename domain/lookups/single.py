@@ -11,7 +11,7 @@ import msgspec
 from domain.accounts.committer import Command, Committer, expire, fail
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Wallet, wallet_id
-from domain.at_once import NeedsThread, resting
+from domain.blocking import NeedsThread, blocking
 from domain.cause import Cause, Clock
 from domain.errors import (
     KEY_ERASED,
@@ -36,7 +36,7 @@ from domain.personal import Vault
 EITHER = "phone_number or max_age"
 LEASE = timedelta(seconds=15)  # Longer than any provider call may last.
 WAIT_S = 10.0  # How long a twin waits for the first request with its key.
-LOOK_S = 0.02  # How often the twin reads the log when nothing wakes it.
+POLL_S = 0.02  # How often the twin reads the log when nothing wakes it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class LookupResult:
 
 
 @dataclass(eq=False, slots=True)
-class Begun:
+class PendingLookup:
     """A lookup that only has to be committed."""
 
     lookup: NumberLookup
@@ -74,9 +74,9 @@ class Begun:
     committer: Committer
     count: Callable[[Source], None]
 
-    def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
-        """Queue its commit. `tell` is called at the outcome, then `ring`, once for many."""
-        self.command.outcome.tell, self.command.outcome.ring = tell, ring
+    def submit(self, notify: Callable[[], object], wake: Callable[[], object]) -> None:
+        """Queue its commit. `notify` is called at the outcome, then `wake`, once for many."""
+        self.command.outcome.notify, self.command.outcome.wake = notify, wake
         try:
             self.committer.submit(self.command)
         except Exception as error:  # noqa: BLE001  # Whatever the error, it is the outcome.
@@ -140,8 +140,8 @@ class SingleLookup:
                 return self._first(request, stream_id, cause)
             return self._alone(self.leases, request, stream_id, cause)
 
-    def begin(self, request: LookupRequest, cause: Cause) -> Begun:
-        """Do what `run` does before the commit, or raise WouldWait if that would have to wait.
+    def prepare(self, request: LookupRequest, cause: Cause) -> PendingLookup:
+        """Do what `run` does before the commit, or raise WouldBlock if that would have to wait.
 
         Nothing has happened if it raises. Nothing has happened either if the commit ends in a
         Conflict (a key that is not new) or a refusal of the wallet; then `run` finds the right
@@ -163,15 +163,15 @@ class SingleLookup:
             )
         except Refused:  # The log may have more money; `run` reads it.
             raise NeedsThread from None
-        return Begun(lookup, facts, command, self.committer, self.answers.count)
+        return PendingLookup(lookup, facts, command, self.committer, self.answers.count)
 
     def _alone(
         self, leases: Leases, request: LookupRequest, stream_id: UUID, cause: Cause
     ) -> LookupResult:
         """Answer, or wait for the outcome of the request that holds the lease."""
         # Long enough to tell requests apart, and too short to be traced back to a number.
-        asked = request.phone_number, str(request.max_age_s)
-        fingerprint = derive_id("fingerprint", stream_id, *asked).hex[:4]
+        wanted = request.phone_number, str(request.max_age_s)
+        fingerprint = derive_id("fingerprint", stream_id, *wanted).hex[:4]
         holder = f"{fingerprint} {self.new_id().hex}"
         replayed = self._claim(leases, request, stream_id, holder)
         if replayed is not None:
@@ -211,8 +211,8 @@ class SingleLookup:
                 return replayed
             if time.monotonic() > deadline:
                 raise IdempotencyInProgress
-            with resting():
-                self.log.appended.wait(seen, LOOK_S)
+            with blocking():
+                self.log.appended.wait(seen, POLL_S)
             replayed = self._replay(request, stream_id)
             if replayed is not None:
                 return replayed
@@ -272,8 +272,8 @@ class SingleLookup:
     def _check_balance(self, request: LookupRequest, cause: Cause) -> None:
         """Save the provider a call that cannot be paid; the wallet itself decides later."""
         payer = wallet_id(request.organization_id)
-        held = self.committer.cached_funds(payer, request.currency, cause.at)
-        if held is not None and held >= request.price_micros:
+        funds = self.committer.cached_funds(payer, request.currency, cause.at)
+        if funds is not None and funds >= request.price_micros:
             return
         wallet = self.log.find(Wallet, payer)
         if wallet is None:
@@ -285,7 +285,7 @@ class SingleLookup:
         self, request: LookupRequest, stream_id: UUID, answer: Answer, cause: Cause
     ) -> NumberLookup:
         age_s = None if request.key is None else request.max_age_s
-        clear = msgspec.json.encode(PersonalAnswer(answer.facts, answer.told, age_s))
+        clear = msgspec.json.encode(PersonalAnswer(answer.facts, answer.details, age_s))
         organization_id, month = request.organization_id, month_of(cause.at)
         price = None
         if request.price_micros:

@@ -195,8 +195,8 @@ class Webhooks:
                 return Rotated(endpoint, endpoint.secrets[earlier.generation - 1], replayed=True)
             generation = endpoint.rotate_secret(self.key_id(), cause)
             kind = WebhookRequest.RotationAsked
-            asked = self._ask(kind, endpoint, "rotate", key, cause, generation=generation.number)
-            self.log.append(endpoint, asked)
+            request = self._new(kind, endpoint, "rotate", key, cause, generation=generation.number)
+            self.log.append(endpoint, request)
             return Rotated(endpoint, generation, replayed=False)
 
         return retry_on_conflict(attempt)
@@ -205,9 +205,9 @@ class Webhooks:
         """Ask for a test event; return the id of its delivery."""
         endpoint = self.get(organization_id, endpoint_id)
         endpoint.require_enabled()
-        asked = self._ask(WebhookRequest.TestAsked, endpoint, "test", None, cause)
-        self.log.append(asked)
-        return message_id(endpoint_id, asked.id, 1)
+        request = self._new(WebhookRequest.TestAsked, endpoint, "test", None, cause)
+        self.log.append(request)
+        return message_id(endpoint_id, request.id, 1)
 
     def redeliver(
         self,
@@ -230,7 +230,7 @@ class Webhooks:
             endpoint.require_enabled()
             kind = WebhookRequest.RedeliveryAsked
             facts = {"delivery_id": delivery_id}
-            self.log.append(self._ask(kind, endpoint, "redeliver", key, cause, **facts))
+            self.log.append(self._new(kind, endpoint, "redeliver", key, cause, **facts))
             return False
 
         return retry_on_conflict(attempt)
@@ -258,9 +258,9 @@ class Webhooks:
             ids, has_more = found[:REDELIVERED_MAX], len(found) > REDELIVERED_MAX
             facts = {"since": failed.since, "delivery_ids": ids, "has_more": has_more}
             kind = WebhookRequest.RedeliveriesAsked
-            asked = self._ask(kind, endpoint, "redeliver_failed", key, cause, **facts)
-            self.log.append(asked)
-            return cast("WebhookRequest.RedeliveriesAsked", asked.asked), False
+            request = self._new(kind, endpoint, "redeliver_failed", key, cause, **facts)
+            self.log.append(request)
+            return cast("WebhookRequest.RedeliveriesAsked", request.asked), False
 
         return retry_on_conflict(attempt)
 
@@ -279,7 +279,7 @@ class Webhooks:
         refuse_other(webhook=asked.endpoint_id != endpoint.id, **differs)
         return asked
 
-    def _ask(
+    def _new(
         self,
         kind: Any,
         endpoint: WebhookEndpoint,

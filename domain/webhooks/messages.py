@@ -127,8 +127,8 @@ def _topped_up(event: Link.PlanAdded, _: EventContext) -> Facts:
 
 def _not_topped_up(event: PlanChange.Failed, context: EventContext) -> Facts | None:
     """Tell which plans were not added; a change that only removes plans is no top-up."""
-    asked = context.log.get(PlanChange, event.originator_id).requested
-    lost = asked.additions[max(0, event.index - len(asked.removals)) :]
+    requested = context.log.get(PlanChange, event.originator_id).requested
+    lost = requested.additions[max(0, event.index - len(requested.removals)) :]
     if not lost:
         return None
     return {
@@ -169,7 +169,7 @@ def _low_balance(
 ) -> Facts | None:
     """Tell the entry that took the balance below the threshold, or that it was set above it."""
     if isinstance(event, Organization.LowBalanceThresholdSet):
-        return _low_at_once(event)
+        return _low_already(event)
     lost = event.amount_micros if isinstance(event, Wallet.Charged) else -event.amount_micros
     if lost <= 0:
         return None
@@ -180,7 +180,7 @@ def _low_balance(
     return {**_entry(event), "threshold": format_amount(threshold)}
 
 
-def _low_at_once(event: Organization.LowBalanceThresholdSet) -> Facts | None:
+def _low_already(event: Organization.LowBalanceThresholdSet) -> Facts | None:
     if event.threshold_micros is None or event.balance_micros is None:
         return None
     return {

@@ -59,7 +59,7 @@ STAGES: Mapping[str, Steps] = {
 }
 # One thing at a time is done with an active link.
 FREE = ""
-TURNS: Mapping[str, Steps] = {
+EXCLUSIVE: Mapping[str, Steps] = {
     "link.change_opened": {FREE: "being changed"},
     "link.plan_added": {"being changed": "being changed"},
     "link.plan_removed": {"being changed": "being changed"},
@@ -86,11 +86,11 @@ REMEMBERED = {
 SAME = ("organization_id", "link_id", "change_id", "iccid")
 # What an event announces of a later one of its commit (see also `_announced`), and by which facts
 # that one keeps it, in the same order.
-TAKES, FREES = ("esim.reserved", "stream", "iccid"), ("esim.released", "stream", "iccid")
+RESERVES, FREES = ("esim.reserved", "stream", "iccid"), ("esim.released", "stream", "iccid")
 ANNOUNCED = {
-    "link.imported": TAKES,
-    "link.esim_reserved": TAKES,
-    "link.order_placed": TAKES,
+    "link.imported": RESERVES,
+    "link.esim_reserved": RESERVES,
+    "link.order_placed": RESERVES,
     "link.esim_released": FREES,
     "lost_order.found": ("esim.reserved", "link_id", "iccid"),
     "lost_order.taken_back": ("esim.released", "link_id", "iccid"),
@@ -200,7 +200,7 @@ def _follow(event: Any, facts: Facts) -> Iterator[str]:
     topic, any_other = event.topic, STAGES.get(event.noun)
     if topic == "plan_change.failed" and event["settled_at"] is not None:
         topic = "plan_change.failed, unsettled"
-    for facet, steps in (("stage", STAGES.get(topic, any_other)), ("turn", TURNS.get(topic))):
+    for facet, steps in (("stage", STAGES.get(topic, any_other)), ("turn", EXCLUSIVE.get(topic))):
         if steps is not None:
             before = facts.get(facet, "")
             if before not in steps:

@@ -1,7 +1,7 @@
 """The Merkle tree of RFC 6962 over the events of the log: leaves, roots, and proofs of inclusion.
 
 A leaf hashes where an event stands and its stored bytes, so that a change of any of them shows.
-Everything here is pure; `kept_tree` stores the tree of the auditor.
+Everything here is pure; `stored_tree` stores the tree of the auditor.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,8 +16,8 @@ def leaf_hash(
     position: int, stream_id: UUID | str, version: int, topic: str, state: bytes
 ) -> bytes:
     """Return the leaf of one event; `state` is its stored bytes, exactly as the log has them."""
-    place = f"\0{position}\n{_text_of(stream_id)}\n{version}\n{topic}\n"
-    return sha256(place.encode() + state).digest()
+    head = f"\0{position}\n{_text_of(stream_id)}\n{version}\n{topic}\n"
+    return sha256(head.encode() + state).digest()
 
 
 @lru_cache(maxsize=1_024)  # Most events are of a few wallets.

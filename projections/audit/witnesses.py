@@ -16,8 +16,8 @@ import msgspec
 from domain.log.discontinuity import Discontinuity
 from domain.log.log import Stored
 from projections.audit.checkpoint import Checkpoint
-from projections.audit.kept_tree import TILE, KeptTree, Leaf
 from projections.audit.report import FAILURES_MAX, Failure, Report, Uncovered, Verdict
+from projections.audit.stored_tree import TILE, Leaf, StoredTree
 from projections.audit.tree import CompactRange
 from projections.engine.database import Database
 
@@ -26,10 +26,10 @@ from projections.engine.database import Database
 NOTICED_WITHIN = timedelta(days=1)
 
 
-class KeptLeaves:
+class StoredLeaves:
     """The kept tree: it shows where events were changed, removed, inserted or moved."""
 
-    def __init__(self, database: Database, tree: KeptTree, first: int = 0) -> None:
+    def __init__(self, database: Database, tree: StoredTree, first: int = 0) -> None:
         """Begin at the leaf of index `first`; leaves that are kept from now on are ignored."""
         self._database = database
         self._tree = tree
@@ -73,9 +73,9 @@ class KeptLeaves:
             with self._database.reading() as connection:
                 tile = self._tree.tile(connection, number)
             leaves = tile.leaves if tile is not None else ()
-            skipped, place = first - number * TILE, number * TILE
+            skipped, start = first - number * TILE, number * TILE
             for index, leaf in enumerate(leaves):
-                if index >= skipped and place + index < self._size:
+                if index >= skipped and start + index < self._size:
                     yield leaf
             if tile is not None and tile.fault is not None:
                 self._add(leaves[0][0] if leaves else 0, tile.fault)
@@ -147,7 +147,7 @@ class Claims:
 
     def testify(self, report: Report) -> None:
         """Give a verdict on each checkpoint; the first that fails names the range of the change."""
-        held, changed = report.trusted, False
+        trusted, changed = report.trusted, False
         if self._listed and self._has_claims:
             last = self._position if self._behind else 0
             report.uncovered = Uncovered(self._behind, self._first_behind, last)
@@ -159,20 +159,20 @@ class Claims:
             if reason:
                 report.add(checkpoint.position, [f"{name}: {reason}"])
             elif is_same:
-                held = max(held, checkpoint.position)
+                trusted = max(trusted, checkpoint.position)
             elif loss is not None:
                 reason = f"explained by the loss that was noticed at position {loss}"
                 report.explained += 1
                 report.losses.append(Failure(loss, f"{name} signed events that were lost"))
             else:
-                between = f"after position {held} and up to {checkpoint.position}"
+                between = f"after position {trusted} and up to {checkpoint.position}"
                 reason = f"what it signed {between} is not what the log holds"
                 if not changed:  # Later ones fail with it.
-                    report.add(held + 1, [f"{name}: {reason}"])
+                    report.add(trusted + 1, [f"{name}: {reason}"])
                 changed = True
             if self._listed:
-                place = checkpoint.position, checkpoint.size
-                report.checkpoints.append(Verdict(name, *place, not reason, reason))
+                span = checkpoint.position, checkpoint.size
+                report.checkpoints.append(Verdict(name, *span, not reason, reason))
         for fault in self._damaged:
             report.add(fault.position, [fault.reason])
 
@@ -196,4 +196,4 @@ class Claims:
         return None
 
 
-Witness = KeptLeaves | Claims  # Both see every row of the log, and testify at its end.
+Witness = StoredLeaves | Claims  # Both see every row of the log, and testify at its end.

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from domain.aggregates import topics_but
 from domain.cause import Clock
-from domain.log.log import Log, Place, Poisoned, Stored, Stretch
+from domain.log.log import EventRef, Log, Poisoned, Stored, Stretch
 from projections.engine.database import Database, is_outage
 from projections.engine.positions import Fenced, Position, Positions, belongs, by_position
 from projections.engine.read_model import BATCH_EVENTS_MAX, Batch, Uses
@@ -29,7 +29,7 @@ PACE_S = 0.05  # Between two steps under load: a large batch costs little more t
 # Most events ask nothing of a consumer that is no read model. If its position moved with each, each
 # would cost a write; if it never did, all of them would be read again after a crash.
 MOVE_S = 0.25
-LOOK_S = 1.0  # For so long positions are taken from memory; others may move them.
+REFRESH_S = 1.0  # For so long positions are taken from memory; others may move them.
 # Well within the second for which authorization trusts a row.
 HEARTBEAT = timedelta(milliseconds=250)
 CATCH_UP_PAUSES_S = (0.1, 0.3, 1.0)  # For a start or a command, which cannot do without.
@@ -54,7 +54,7 @@ class Source(NamedTuple):
 class Consumer(ABC):
     """Follows the log batch by batch; what fails in it stops at that event, and is tried again.
 
-    An outage (`is_passing`) stops nothing: the step raises, and is taken again.
+    An outage (`is_transient`) stops nothing: the step raises, and is taken again.
     """
 
     name: ClassVar[str]
@@ -70,11 +70,11 @@ class Consumer(ABC):
         self.members: Mapping[str, Any] = {self.name: self}
         self.unused = topics_but(self.uses)
         # A start and a thread may step at once; the simulation steps again within a step.
-        self._turn = RLock()
+        self._lock = RLock()
         self._active: Sequence[Position] = ()  # As written last; empty: read them first.
-        self._passed: Place | None = None  # Behind the position: what need not be read again.
+        self._skipped: EventRef | None = None  # Behind the position: what need not be read again.
         self._checked = set[str]()  # Whose positions are those of this log.
-        self._looked_at = self._moved_at = 0.0
+        self._refreshed_at = self._moved_at = 0.0
         self._beat_at: datetime | None = None
         self._pauses: dict[str, tuple[float, float]] = {}  # Their length, and their end.
 
@@ -95,11 +95,11 @@ class Consumer(ABC):
     def finish(self) -> None:  # noqa: B027  # Most do nothing.
         """Do what comes after the transaction."""
 
-    def is_passing(self, error: Exception) -> bool:
+    def is_transient(self, error: Exception) -> bool:
         """Tell whether an error is no fault of an event, so that the same step is taken again."""
         return is_outage(error)
 
-    def start(self, lost: Position | None) -> Place | None:  # noqa: ARG002  # Of its own kind.
+    def start(self, lost: Position | None) -> EventRef | None:  # noqa: ARG002  # Of its own kind.
         """Return where to begin, with no position or with one that is `lost`; None: at the start.
 
         It is lost if the log does not have its event any more, or if it is of another version.
@@ -109,17 +109,17 @@ class Consumer(ABC):
 
     # What the engine does.
 
-    def place_at(self, position: int) -> Place | None:
+    def ref_at(self, position: int) -> EventRef | None:
         """Return the place of the event at a position; None if the log has none there."""
         rows = self._log.stored(position - 1, 1) if position else []
-        return rows[0].place if rows and rows[0].position == position else None
+        return rows[0].ref if rows and rows[0].position == position else None
 
     def step(self) -> int:
         """Take the next batch; return how many events it holds, or 1 when it must be tried again.
 
         Raises when the log or the database is unreachable.
         """
-        with self._turn:
+        with self._lock:
             known, self._active = self._active, ()
             try:
                 return self._step(known) if known else self._step(self._refresh(), is_fresh=True)
@@ -134,7 +134,7 @@ class Consumer(ABC):
         """
         goal = self._log.head() if until is None else until
         pauses = iter(CATCH_UP_PAUSES_S)
-        with self._turn:
+        with self._lock:
             self._active = ()  # Others may have moved or restarted it.
         while True:
             try:
@@ -155,18 +155,18 @@ class Consumer(ABC):
     def _reached(self, goal: int) -> int:
         """Return the lowest position of those that have not stopped, or `goal`."""
         if self._active:  # As the last step has left them.
-            return min(place.position for place in self._active)
+            return min(at.position for at in self._active)
         known = self._positions.all(self._database)
-        places = (known.get(name) for name in self.members)
-        reached = (0 if p is None else p.position for p in places if p is None or not p.failure)
+        found = (known.get(name) for name in self.members)
+        reached = (0 if p is None else p.position for p in found if p is None or not p.failure)
         return min(reached, default=goal)
 
     def _step(self, active: Sequence[Position], *, is_fresh: bool = False) -> int:
         if not active:
             return 0
-        now, after = self._clock(), min(place.position for place in active)
-        if self._passed is not None:
-            after = max(after, self._passed.position)
+        now, after = self._clock(), min(at.position for at in active)
+        if self._skipped is not None:
+            after = max(after, self._skipped.position)
         try:
             stretch = self.read(after)
         except Poisoned as error:
@@ -186,7 +186,7 @@ class Consumer(ABC):
 
     def _refresh(self) -> Sequence[Position]:
         """Read the positions that may be followed now; begin where there is none of this log."""
-        self._passed = None
+        self._skipped = None
         known = self._positions.all(self._database)
         now = time.monotonic()
         here = [name for name in self.members if self._pauses.get(name, (0, now))[1] <= now]
@@ -197,14 +197,14 @@ class Consumer(ABC):
             except Stopped as error:
                 self._stop([known[name] for name in lost], str(error))
             return self._refresh()
-        self._looked_at = now
-        places = (known.get(name) for name in here)
-        return [p for p in places if p is not None and p.version == self.members[p.name].version]
+        self._refreshed_at = now
+        found = (known.get(name) for name in here)
+        return [p for p in found if p is not None and p.version == self.members[p.name].version]
 
-    def _is_lost(self, name: str, place: Position | None) -> bool:
-        if place is None or place.version != self.members[name].version:
+    def _is_lost(self, name: str, position: Position | None) -> bool:
+        if position is None or position.version != self.members[name].version:
             return True
-        if name not in self._checked and belongs(self._log, place):
+        if name not in self._checked and belongs(self._log, position):
             self._checked.add(name)
         return name not in self._checked
 
@@ -217,14 +217,14 @@ class Consumer(ABC):
 
     def _remember(self, active: Sequence[Position]) -> None:
         """Take these positions from memory next time, unless others may have moved them since."""
-        if time.monotonic() < self._looked_at + LOOK_S:
+        if time.monotonic() < self._refreshed_at + REFRESH_S:
             self._active = active
 
     def _write(
         self,
-        places: Sequence[Position],
+        active: Sequence[Position],
         rows: Sequence[Any],
-        last: Place,
+        last: EventRef,
         caught_up_at: datetime | None = None,
     ) -> Sequence[Position]:
         """Take a batch; if that fails, each member alone, then event by event up to the wrong one.
@@ -232,35 +232,35 @@ class Consumer(ABC):
         Returns the positions as they are afterwards, unless something has failed.
         """
         try:
-            return self._process(places, rows, last, caught_up_at)
+            return self._process(active, rows, last, caught_up_at)
         except Exception as error:
-            if isinstance(error, Fenced) or self.is_passing(error) or not rows:
+            if isinstance(error, Fenced) or self.is_transient(error) or not rows:
                 raise
-            if len(places) == len(rows) == 1:
-                self._stop(self._move(places), _failure(error, rows[0]), error)
-        if len(places) > 1:
-            for place in places:
+            if len(active) == len(rows) == 1:
+                self._stop(self._move(active), _failure(error, rows[0]), error)
+        if len(active) > 1:
+            for each in active:
                 with suppress(Fenced):
-                    self._write([place], rows, last)
+                    self._write([each], rows, last)
         elif len(rows) > 1:
             for row in rows:
-                if not (places := self._write(places, [row], row.place)):
+                if not (active := self._write(active, [row], row.ref)):
                     return ()
-            self._process(places, (), last)
+            self._process(active, (), last)
         return ()
 
     def _process(
         self,
-        places: Sequence[Position],
+        active: Sequence[Position],
         rows: Sequence[Any],
-        last: Place,
+        last: EventRef,
         caught_up_at: datetime | None = None,
     ) -> Sequence[Position]:
         """Take a batch and move the positions; return them as they are afterwards."""
-        behind = [place for place in places if place.position < last.position]
+        behind = [each for each in active if each.position < last.position]
         if behind and not self.prepare(rows) and not self._is_due():
-            self._passed = last
-            return places
+            self._skipped = last
+            return active
         if behind:
             with self._database.writing() as connection:
                 # The position first, so that who lost the race writes no rows.
@@ -268,28 +268,28 @@ class Consumer(ABC):
                 for old, together in by_position(behind).items():
                     new = [row for row in rows if row.position > old]
                     batch = Batch(new, old, last.position)
-                    for place in together:
-                        self.members[place.name].follow(connection, batch)
-            self._passed, self._moved_at = None, time.monotonic()
+                    for each in together:
+                        self.members[each.name].follow(connection, batch)
+            self._skipped, self._moved_at = None, time.monotonic()
             self.finish()
-        for place in places:
-            self._pauses.pop(place.name, None)
-        return [place._replace(position=max(place.position, last.position)) for place in places]
+        for each in active:
+            self._pauses.pop(each.name, None)
+        return [each._replace(position=max(each.position, last.position)) for each in active]
 
     def _is_due(self) -> bool:
         """Tell whether a position that need not move moves all the same."""
-        return time.monotonic() > min(self._moved_at + MOVE_S, self._looked_at + LOOK_S)
+        return time.monotonic() > min(self._moved_at + MOVE_S, self._refreshed_at + REFRESH_S)
 
     def _move(self, active: Sequence[Position]) -> Sequence[Position]:
         """Move to what was passed, if anything was; return the positions as they are then."""
-        passed = self._passed
-        behind = [] if passed is None else [p for p in active if p.position < passed.position]
-        if passed is None or not behind:
+        skipped = self._skipped
+        behind = [] if skipped is None else [p for p in active if p.position < skipped.position]
+        if skipped is None or not behind:
             return active
         with self._database.writing() as connection:
-            self._positions.advance(connection, behind, passed)
-        self._passed, self._moved_at = None, time.monotonic()
-        return [place._replace(position=passed.position) for place in active]
+            self._positions.advance(connection, behind, skipped)
+        self._skipped, self._moved_at = None, time.monotonic()
+        return [each._replace(position=skipped.position) for each in active]
 
     def _beat(self, active: Sequence[Position], now: datetime) -> None:
         last = self._beat_at
@@ -300,13 +300,13 @@ class Consumer(ABC):
         self._beat_at = now
 
     def _stop(
-        self, places: Sequence[Position], failure: str, error: Exception | None = None
+        self, active: Sequence[Position], failure: str, error: Exception | None = None
     ) -> None:
         """Say why these members have stopped, and leave them alone for a while."""
-        logger.error("%s stopped: %s", ", ".join(p.name for p in places), failure, exc_info=error)
+        logger.error("%s stopped: %s", ", ".join(p.name for p in active), failure, exc_info=error)
         with self._database.writing() as connection:
-            self._positions.fail(connection, places, failure, self._clock())
-        for name in (place.name for place in places):
+            self._positions.fail(connection, active, failure, self._clock())
+        for name in (each.name for each in active):
             length_s = min(2 * self._pauses.get(name, (0.5, 0.0))[0], RETRY_MAX_S)
             self._pauses[name] = length_s, time.monotonic() + length_s
 

@@ -11,13 +11,13 @@ from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from domain.at_once import may_wait
+from domain.blocking import may_block
 from domain.errors import ServiceUnavailable
 from projections.engine.hot_reads import HotStatement, ThreadConnections, execute
 
 # Connections that are left to hot reads and writes, since ordinary reads may be slow.
-KEPT_FREE = 2
-KEPT_BY_A_READER = (
+FREE_MIN = 2
+READER_BUSY = (
     "deleted, but another process still reads the database; run this again when it has finished"
 )
 
@@ -53,11 +53,11 @@ class Database:
         self._writing = engine.execution_options(sqlite_begin="IMMEDIATE")
         self._durable = (durable or engine).execution_options(sqlite_begin="IMMEDIATE")
         self._is_sqlite = engine.dialect.name == "sqlite"
-        self._kept = ThreadConnections(self._reading)
+        self._own = ThreadConnections(self._reading)
         pool: Any = engine.pool
         self._wait_s = pool.timeout()
-        self._lent = (self._kept if self._is_sqlite else pool).lent  # Both lend in autocommit.
-        self._places = Semaphore(max(1, pool.size() - KEPT_FREE))
+        self._lent = (self._own if self._is_sqlite else pool).lent  # Both lend in autocommit.
+        self._slots = Semaphore(max(1, pool.size() - FREE_MIN))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -65,35 +65,35 @@ class Database:
 
         Read every result to its end: an open result would keep reading an old state.
         """
-        may_wait()
+        may_block()
         self._require()
         if not self._is_sqlite:
-            with self._place(), self._reading.connect() as borrowed:
+            with self._slot(), self._reading.connect() as borrowed:
                 yield borrowed
             return
         try:
-            yield self._kept.connection()
+            yield self._own.connection()
         except BaseException:
-            self._kept.close()  # The connection may be broken, or a result may be half read.
+            self._own.close()  # The connection may be broken, or a result may be half read.
             raise
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
+    def _slot(self) -> Iterator[None]:
         """Limit the ordinary reads at once, so that hot reads and writes find a connection."""
         if self._is_sqlite:
             yield
             return
-        if not self._places.acquire(timeout=self._wait_s):
+        if not self._slots.acquire(timeout=self._wait_s):
             message = "all connections for ordinary reads are in use"
             raise PoolTimeout(message)
         try:
             yield
         finally:
-            self._places.release()
+            self._slots.release()
 
     def rows(self, hot: HotStatement, **values: Any) -> Sequence[Sequence[Any]]:
         """Run a hot read. If the driver fails, run it again through `reading`."""
-        may_wait()
+        may_block()
         self._require()
         dialect = self.engine.dialect
         with suppress(dialect.loaded_dbapi.Error), self._lent() as driver:
@@ -110,8 +110,8 @@ class Database:
         if self._is_sqlite:
             return None
         with self.reading() as connection:
-            told: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
-            return told.astimezone(UTC)  # It comes in the time zone of the session.
+            now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+            return now.astimezone(UTC)  # It comes in the time zone of the session.
 
     def waits_for_standby(self) -> bool:
         """Tell whether a commit that anybody can see is also on a standby of PostgreSQL."""
@@ -131,7 +131,7 @@ class Database:
 
     def close(self) -> None:
         """Close this thread's connection and the idle ones; other threads' close when they end."""
-        self._kept.close()
+        self._own.close()
         self.engine.dispose()
         self._durable.dispose()
 
@@ -141,8 +141,8 @@ class Database:
         self._require()
         level = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
         engine = self.engine.execution_options(**level)
-        with self._place(), engine.connect() as connection, connection.begin() as transaction:
-            with nullcontext() if self._is_sqlite else _taking_its_time(connection):
+        with self._slot(), engine.connect() as connection, connection.begin() as transaction:
+            with nullcontext() if self._is_sqlite else _untimed(connection):
                 yield connection
             transaction.rollback()
 
@@ -152,14 +152,14 @@ class Database:
 
         A `durable` commit survives a crash of the database once it has returned.
         """
-        may_wait()
+        may_block()
         self._require()
         with (self._durable if durable else self._writing).begin() as connection:
             yield connection
 
 
 @contextmanager
-def _taking_its_time(connection: Connection) -> Iterator[None]:
+def _untimed(connection: Connection) -> Iterator[None]:
     """Lift the time limits of PostgreSQL for a reader of whole tables, which may sort and pause."""
     for limit in ("idle_in_transaction_session_timeout", "statement_timeout"):
         connection.exec_driver_sql(f"SET LOCAL {limit} = 0")

@@ -57,14 +57,14 @@ class Follower:
         pause_s = BACK_OFF_MIN_S
         complaint = Complaint(f"follower {self.name}")
         while not stop.is_set():
-            seen, began = self.waker.count, time.monotonic()
+            seen, started = self.waker.count, time.monotonic()
             try:
                 read = self.step()
                 complaint.over()
                 if read is None:
                     stop.wait(IDLE_S)  # It listens to nobody.
                 else:
-                    self._pause(stop, seen, began, more=read >= self.batch_max)
+                    self._pause(stop, seen, started, more=read >= self.batch_max)
             except Exception as error:  # noqa: BLE001  # Any error may be temporary.
                 complaint.of(error)
                 stop.wait(pause_s)
@@ -72,11 +72,11 @@ class Follower:
                 continue
             pause_s = BACK_OFF_MIN_S
 
-    def _pause(self, stop: Event, seen: int, began: float, *, more: bool) -> None:
+    def _pause(self, stop: Event, seen: int, started: float, *, more: bool) -> None:
         if more or stop.is_set():
             return
         self.waker.wait(seen, self.idle_s)
-        stop.wait(max(0.0, began + self.pace_s - time.monotonic()))
+        stop.wait(max(0.0, started + self.pace_s - time.monotonic()))
 
 
 class Lock(Protocol):
@@ -100,25 +100,25 @@ class LockedStep:
 
     lock: Lock
     step: Step
-    rests: Callable[[], bool] = lambda: False
-    tell: Callable[[bool], None] = lambda _: None
+    paused: Callable[[], bool] = lambda: False
+    report: Callable[[bool], None] = lambda _: None
 
     def __post_init__(self) -> None:
-        self.tell(False)  # noqa: FBT003  # A gauge with two values.
+        self.report(False)  # noqa: FBT003  # A gauge with two values.
 
     def __call__(self) -> int | None:
         """Take a step if this copy is active; return how many events it has read."""
-        if self.rests():
+        if self.paused():
             self.release()
             return None
-        is_held = False
+        is_mine = False
         try:
-            is_held = self.lock.acquire()
+            is_mine = self.lock.acquire()
         finally:
-            self.tell(is_held)
-        return self.step() if is_held else None
+            self.report(is_mine)
+        return self.step() if is_mine else None
 
     def release(self) -> None:
         """Let another copy become active."""
-        self.tell(False)  # noqa: FBT003  # As above.
+        self.report(False)  # noqa: FBT003  # As above.
         self.lock.release()

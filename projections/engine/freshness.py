@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from threading import Event
 
-from domain.at_once import resting
+from domain.blocking import blocking
 from domain.cause import Clock
 from domain.log.log import Log
 from projections.engine.database import Database
@@ -17,7 +17,7 @@ STEP_MIN_S = 0.001
 STEP_MAX_S = 0.01
 # A projector that runs writes four times a second that it has seen the head.
 STALE = timedelta(seconds=5)
-LOOK_S = 1.0  # A process looks at the age of its read models this often.
+REFRESH_S = 1.0  # A process looks at the age of its read models this often.
 
 
 def wait_until_projected(
@@ -39,15 +39,15 @@ def wait_until_projected(
     pause = Event()
     while True:
         known = positions.all(database)
-        places = [known[name] for name in names if name in known]
-        if len(places) == len(names) and all(place.position >= goal for place in places):
+        found = [known[name] for name in names if name in known]
+        if len(found) == len(names) and all(each.position >= goal for each in found):
             return True
-        stopped = any(place.failure is not None for place in places)
+        stopped = any(each.failure is not None for each in found)
         if stopped or time.monotonic() + step_s > deadline:
             return False
         if step_s == STEP_MIN_S:
             log.hurry()
-        with resting():
+        with blocking():
             pause.wait(step_s)
         step_s = min(2 * step_s, STEP_MAX_S)
 
@@ -61,17 +61,17 @@ class Freshness:
         self._positions = positions
         self._clock = clock
         self._known: Mapping[str, Position] = {}
-        self._looked_at = -LOOK_S
+        self._refreshed_at = -REFRESH_S
 
     def is_stale(self, name: str) -> tuple[bool, datetime | None]:
         """Return whether a read model has been behind for long, and when it was last up to date."""
-        if time.monotonic() >= self._looked_at + LOOK_S:
-            self._known, self._looked_at = self._positions.all(self._database), time.monotonic()
-        place = self._known.get(name)
-        if place is None:
+        if time.monotonic() >= self._refreshed_at + REFRESH_S:
+            self._known, self._refreshed_at = self._positions.all(self._database), time.monotonic()
+        position = self._known.get(name)
+        if position is None:
             return True, None
-        as_of = place.caught_up_at
+        as_of = position.caught_up_at
         # The clock of the projector's process may be ahead a little.
         if as_of is not None and abs(self._clock() - as_of) <= STALE:
             return False, as_of
-        return place.position < self._log.head(), as_of
+        return position.position < self._log.head(), as_of

@@ -141,14 +141,14 @@ class ThreadConnections:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine  # In autocommit.
-        self._held = local()
+        self._local = local()
 
     def connection(self) -> Connection:
         """Return the connection of this thread; open it first if there is none."""
-        held: Connection | None = getattr(self._held, "connection", None)
-        if held is None:
-            held = self._held.connection = self._engine.connect()
-        return held
+        own: Connection | None = getattr(self._local, "connection", None)
+        if own is None:
+            own = self._local.connection = self._engine.connect()
+        return own
 
     @contextmanager
     def lent(self) -> Iterator[Any]:
@@ -161,10 +161,10 @@ class ThreadConnections:
 
     def close(self) -> None:
         """Close the connection of this thread; those of other threads close when they end."""
-        held: Connection | None = getattr(self._held, "connection", None)
-        if held is not None:
-            self._held.connection = None
-            held.close()
+        own: Connection | None = getattr(self._local, "connection", None)
+        if own is not None:
+            self._local.connection = None
+            own.close()
 
 
 def _on_sqlite(value: Any) -> Any:

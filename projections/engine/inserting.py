@@ -47,17 +47,17 @@ def upsert(
     rows: Sequence[Row],
     *,
     added: frozenset[str] = NONE,
-    kept: frozenset[str] = NONE,
+    fixed: frozenset[str] = NONE,
 ) -> None:
     """Insert rows that have the same columns and different keys; replace rows whose key exists.
 
-    In a row that exists, columns in `added` are added to and columns in `kept` stay as they are.
+    In a row that exists, columns in `added` are added to and columns in `fixed` stay as they are.
     PostgreSQL takes all rows in one statement, as an array per column.
     """
     if not rows:
         return
     columns = (*rows[0],)
-    conflict = _on_conflict(table, columns, added, kept)
+    conflict = _on_conflict(table, columns, added, fixed)
     if len(rows) < MANY_ROWS or connection.dialect.name == "sqlite":
         _insert(connection, table, rows, conflict)
         return
@@ -80,11 +80,11 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Row], conflict:
     with driver_of(connection) as driver:
         if connection.dialect.name == "sqlite":
             values = _values_of_sqlite(table, columns)
-            statement = _statement(table, columns, _places(table, columns, 0), conflict)
+            statement = _statement(table, columns, _marks(table, columns, 0), conflict)
             driver.executemany(statement, [values(row) for row in rows])
         else:
             values = _values(columns)
-            statement = _statement(table, columns, _places(table, columns, count), conflict)
+            statement = _statement(table, columns, _marks(table, columns, count), conflict)
             driver.write(statement, [*chain.from_iterable(map(values, rows))])
 
 
@@ -111,22 +111,22 @@ def _values(columns: tuple[str, ...]) -> Callable[[Row], tuple[Any, ...]]:
 def _values_of_sqlite(table: Table, columns: tuple[str, ...]) -> Callable[[Row], Sequence[Any]]:
     """Return a function that makes a tuple of a row for SQLite, where ids are text."""
     values = _values(columns)
-    ids = [place for place, name in enumerate(columns) if isinstance(table.c[name].type, Uuid)]
+    ids = [index for index, name in enumerate(columns) if isinstance(table.c[name].type, Uuid)]
     if not ids:
         return values
 
     def convert(row: Row) -> Sequence[Any]:
         made = [*values(row)]
-        for place in ids:
-            if made[place] is not None:
-                made[place] = made[place].hex
+        for index in ids:
+            if made[index] is not None:
+                made[index] = made[index].hex
         return made
 
     return convert
 
 
 @lru_cache(maxsize=256)  # One entry for each table and each small number of rows.
-def _places(table: Table, columns: tuple[str, ...], count: int) -> str:
+def _marks(table: Table, columns: tuple[str, ...], count: int) -> str:
     """Return the parameter marks of `count` rows on PostgreSQL; for 0, of one row on SQLite."""
     if not count:
         return f"VALUES ({', '.join('?' * len(columns))})"
@@ -156,10 +156,10 @@ def _statement(table: Table, columns: tuple[str, ...], source: str, conflict: st
 
 @lru_cache(maxsize=64)  # One entry a table.
 def _on_conflict(
-    table: Table, columns: tuple[str, ...], added: frozenset[str], kept: frozenset[str]
+    table: Table, columns: tuple[str, ...], added: frozenset[str], fixed: frozenset[str]
 ) -> str:
     keys = [column.name for column in table.primary_key]
     more = {name: f"{table.name}.{name} + " for name in added}
-    others = (name for name in columns if name not in keys and name not in kept)
+    others = (name for name in columns if name not in keys and name not in fixed)
     replaced = ", ".join(f"{name} = {more.get(name, '')}excluded.{name}" for name in others)
     return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {replaced}"

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from domain.ids import as_id
-from domain.log.log import Log, Place
+from domain.log.log import EventRef, Log
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement
 from projections.engine.inserting import driver_of, upsert
@@ -37,7 +37,7 @@ _CAUGHT_UP = "UPDATE follower_positions SET caught_up_at = $2"
 _FAIL = "UPDATE follower_positions SET failure = $2, failed_at = $3"
 LAG_EVENTS_MAX = 100_000  # As many are counted at each scrape.
 # Two statements on several rows may lock them in different orders, and deadlock: one at a time.
-_TURN = "WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(4985371)) "
+_LOCK = "WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(4985371)) "
 
 
 class Position(NamedTuple):
@@ -94,22 +94,22 @@ class Positions:
         found = row.one_or_none()
         return _read(found) if found else None
 
-    def start(self, connection: Connection, name: str, version: int, last: Place | None) -> None:
+    def start(self, connection: Connection, name: str, version: int, last: EventRef | None) -> None:
         """Start or restart a follower behind an event; None means before the first event.
 
         The row is updated, not replaced, so a process that waits for its lock sees the new values.
         """
         fresh = {"caught_up_at": None, "failure": None, "failed_at": None}
         position, stream_id, stream_version = last or (0, None, 0)
-        place = {"position": position, "stream_id": stream_id, "stream_version": stream_version}
-        row = {"name": name, "version": version, **place, **fresh}
+        ref = {"position": position, "stream_id": stream_id, "stream_version": stream_version}
+        row = {"name": name, "version": version, **ref, **fresh}
         upsert(connection, self.rows, [row])
 
     def advance(
         self,
         connection: Connection,
-        places: Sequence[Position],
-        last: Place,
+        known: Sequence[Position],
+        last: EventRef,
         caught_up_at: datetime | None = None,
     ) -> None:
         """Move followers from the positions that were read to the position of `last`.
@@ -117,36 +117,36 @@ class Positions:
         Raises Fenced when one has since been moved, or was rebuilt for another version.
         """
         now = None if caught_up_at is None else to_micros(caught_up_at)
-        _update(connection, _ADVANCE, places, *last, now, is_fenced=True)
+        _update(connection, _ADVANCE, known, *last, now, is_fenced=True)
 
-    def caught_up(self, connection: Connection, places: Sequence[Position], at: datetime) -> None:
+    def caught_up(self, connection: Connection, known: Sequence[Position], at: datetime) -> None:
         """Note that now these have nothing left to read; ignored for one that has moved on."""
-        _update(connection, _CAUGHT_UP, places, to_micros(at))
+        _update(connection, _CAUGHT_UP, known, to_micros(at))
 
     def fail(
-        self, connection: Connection, places: Sequence[Position], failure: str, at: datetime
+        self, connection: Connection, known: Sequence[Position], failure: str, at: datetime
     ) -> None:
         """Note why these have stopped; ignored for one that has moved on since."""
-        _update(connection, _FAIL, places, failure, to_micros(at))
+        _update(connection, _FAIL, known, failure, to_micros(at))
 
 
-def by_position(places: Iterable[Position]) -> Mapping[int, Sequence[Position]]:
+def by_position(known: Iterable[Position]) -> Mapping[int, Sequence[Position]]:
     """Group followers by position; nearly always all stand at the same one."""
     groups = defaultdict[int, list[Position]](list)
-    for place in places:
-        groups[place.position].append(place)
+    for each in known:
+        groups[each.position].append(each)
     return groups
 
 
 def _update(
     connection: Connection,
     change: str,
-    places: Sequence[Position],
+    positions: Sequence[Position],
     *values: Any,
     is_fenced: bool = False,
 ) -> None:
     """Change the rows that still stand where they were read, or raise Fenced if not all do."""
-    for old, members in by_position(places).items():
+    for old, members in by_position(positions).items():
 
         def check(moved: int, members: Sequence[Position] = members) -> None:
             if is_fenced and moved != len(members):
@@ -161,7 +161,7 @@ def _update(
             elif len(members) == 1:
                 driver.write(f"{change} {where}", (old, *values), check)
             else:
-                driver.write(f"{_TURN}{change} FROM turn {where}", (old, *values), check)
+                driver.write(f"{_LOCK}{change} FROM turn {where}", (old, *values), check)
 
 
 def _read(row: Sequence[Any]) -> Position:
@@ -195,11 +195,11 @@ def lags(log: Log, database: Database, positions: Positions) -> list[Lag]:
     head = log.head()
     behind = {
         at: log.count(at, head, LAG_EVENTS_MAX) if at < head else 0
-        for at in {place.position for place in known}
+        for at in {each.position for each in known}
     }
     return [
-        Lag(place.name, at := place.position, behind[at], place.caught_up_at, place.failure)
-        for place in known
+        Lag(each.name, at := each.position, behind[at], each.caught_up_at, each.failure)
+        for each in known
     ]
 
 
@@ -211,16 +211,16 @@ def models_to_rebuild(
     return [model for model in models if _must_be_rebuilt(log, known.get(model.name), model)]
 
 
-def _must_be_rebuilt(log: Log, place: Position | None, model: ReadModel) -> bool:
-    return place is None or place.version != model.version or not belongs(log, place)
+def _must_be_rebuilt(log: Log, position: Position | None, model: ReadModel) -> bool:
+    return position is None or position.version != model.version or not belongs(log, position)
 
 
-def belongs(log: Log, place: Position) -> bool:
+def belongs(log: Log, position: Position) -> bool:
     """Tell whether the log still holds, at this position, the event that the follower saw there."""
-    if place.position == 0:
+    if position.position == 0:
         return True
-    found = log.recorder.select_notifications(place.position, 1, stop=place.position)
+    found = log.recorder.select_notifications(position.position, 1, stop=position.position)
     return bool(found) and (found[0].originator_id, found[0].originator_version) == (
-        place.stream_id,
-        place.stream_version,
+        position.stream_id,
+        position.stream_version,
     )

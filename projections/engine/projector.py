@@ -28,10 +28,10 @@ class Projector(Consumer):
         for model in self._models.values():
             model.follow(connection, batch)
 
-    def _is_lost(self, name: str, place: Position | None) -> bool:
+    def _is_lost(self, name: str, position: Position | None) -> bool:
         """Tell of a table that is ours; one never built or of another version is `migrate`'s."""
-        is_ours = place is not None and place.version == self._models[name].version
-        return is_ours and super()._is_lost(name, place)
+        is_ours = position is not None and position.version == self._models[name].version
+        return is_ours and super()._is_lost(name, position)
 
     def _initialize(self, lost: Sequence[str], known: Mapping[str, Position]) -> None:
         """Rebuild the read models that have projected events that a failover has lost.

@@ -178,7 +178,7 @@ class Snapshot(ReadModel, Generic[R]):
         found = self._older(connection, {key for key, _ in events} - new)
         for key, event in events:
             if isinstance(event, Created):
-                found[key] = self.of_kind.begun_by(event)
+                found[key] = self.of_kind.started_by(event)
             elif key in found:
                 event.apply(found[key])
         self.write(connection, [*found.values()])

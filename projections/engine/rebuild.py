@@ -11,20 +11,20 @@ from threading import Event
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from domain.log.log import Log, Place, Stretch
+from domain.log.log import EventRef, Log, Stretch
 from projections.engine.database import Database, is_outage
 from projections.engine.positions import Positions
 from projections.engine.read_model import BATCH_EVENTS_MAX, Batch, ReadModel, unused_by
 from projections.engine.sql_views import detached
 
 # Each pass is shorter than the one before, unless events come faster than they are read.
-PASSES_MAX = 10
+ROUNDS_MAX = 10
 LOCK_MS = 500  # A swap may make others wait for the tables for this long at most.
 # Ten minutes in all, because a backup may hold the tables for so long.
 SWAP_PAUSES_S = (0.5, 1.0, *[2.0] * 300)
 # What PostgreSQL says when a lock was not free or deadlocked, or when reading the log took too
 # long.
-KEPT_OUT = {"55P03", "40P01", "25P03"}
+LOCKED_OUT = {"55P03", "40P01", "25P03"}
 ORPHAN_S = 86_400  # No rebuild lasts so long; older tables were left behind by a killed one.
 # Of earlier releases; on SQLite the first has pieces of the links' names.
 FORMER_TABLES = (
@@ -47,7 +47,7 @@ def ignore_progress(_position: int, _goal: int) -> None:
 
 def fill(
     log: Log, database: Database, model: ReadModel, until: int, progress: Progress = ignore_progress
-) -> tuple[ReadModel, Place | None]:
+) -> tuple[ReadModel, EventRef | None]:
     """Make a new generation of a model's tables and fill it up to a position.
 
     Returns the new model and the place of the last event in it. Either swap it in or `discard` it.
@@ -68,7 +68,7 @@ class Filling:
     def __init__(self, database: Database, models: Sequence[ReadModel]) -> None:
         self.fresh: dict[str, ReadModel] = {}
         self.failures: list[Exception] = []
-        self.last: Place | None = None
+        self.last: EventRef | None = None
         self._database = database
         made = f"{int(time.time()):08x}"
         with database.writing() as connection:
@@ -169,7 +169,7 @@ def rebuild_all(
 def _fill_up(filling: Filling, log: Log, progress: Progress) -> None:
     """Fill in passes until little is left, because the swap reads the rest while others wait."""
     reached = 0
-    for _ in range(PASSES_MAX):
+    for _ in range(ROUNDS_MAX):
         goal = log.head()
         if reached and goal <= reached + BATCH_EVENTS_MAX:
             return
@@ -177,7 +177,7 @@ def _fill_up(filling: Filling, log: Log, progress: Progress) -> None:
         reached = goal
 
 
-def _patiently(take_over: Callable[[Place | None], int], last: Place | None) -> int:
+def _patiently(take_over: Callable[[EventRef | None], int], last: EventRef | None) -> int:
     """Swap, and try again later while a reader such as a backup holds the tables.
 
     Waiting in the queue for a table would make every later reader wait as well.
@@ -186,7 +186,7 @@ def _patiently(take_over: Callable[[Place | None], int], last: Place | None) -> 
         try:
             return take_over(last)
         except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) not in KEPT_OUT:
+            if getattr(error.orig, "sqlstate", None) not in LOCKED_OUT:
                 raise
             logger.info("a rebuild waits for a process that reads the tables, such as a backup")
             Event().wait(pause_s)
@@ -199,7 +199,7 @@ def _replace(  # noqa: PLR0913  # Both sides of one rebuild.
     positions: Positions,
     model: ReadModel,
     fresh: ReadModel,
-    last: Place | None,
+    last: EventRef | None,
 ) -> int:
     with database.writing() as connection:
         if connection.dialect.name != "sqlite":
@@ -228,12 +228,12 @@ def _swap(connection: Connection, fresh: ReadModel) -> None:
             connection.execute(text(f'ALTER TABLE "{new}" RENAME TO "{old}"'))
 
 
-def _batch(stretch: Stretch, before: Place | None) -> Batch:
+def _batch(stretch: Stretch, before: EventRef | None) -> Batch:
     assert stretch.last is not None
     after = before.position if before is not None else 0
     return Batch(stretch.events, after, stretch.last.position)
 
 
-def _read(log: Log, last: Place | None, until: int, models: Iterable[ReadModel]) -> Stretch:
+def _read(log: Log, last: EventRef | None, until: int, models: Iterable[ReadModel]) -> Stretch:
     after = last.position if last is not None else 0
     return log.follow(after, BATCH_EVENTS_MAX, unused_by(models), until)

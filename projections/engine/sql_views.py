@@ -120,8 +120,8 @@ def _define_on_sqlite(connection: Connection, name: str, statement: str) -> None
 def _define_on_postgresql(connection: Connection, view: SqlView, body: str) -> None:
     """Define a view, unless its comment shows that it is up to date; replacing one takes a lock."""
     mark = f"{view.meaning} ({sha256(body.encode()).hexdigest()[:_MARK_DIGITS]})"
-    told = text("SELECT obj_description(to_regclass(:name), 'pg_class')")
-    if connection.execute(told, {"name": view.name}).scalar_one() == mark:
+    comment = text("SELECT obj_description(to_regclass(:name), 'pg_class')")
+    if connection.execute(comment, {"name": view.name}).scalar_one() == mark:
         return
     try:
         with connection.begin_nested():

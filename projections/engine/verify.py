@@ -24,14 +24,14 @@ def differences(
 ) -> list[str]:
     """Return how a live read model differs from its rebuild, both at the same position."""
     with database.snapshot() as live:
-        place = positions.get(live, model.name)
-        if place is None:
+        position = positions.get(live, model.name)
+        if position is None:
             return [f"read model {model.name} was never built"]
-        if place.failure is not None:
-            return [f"read model {model.name} stopped: {place.failure}"]
-        if not belongs(log, place):
+        if position.failure is not None:
+            return [f"read model {model.name} stopped: {position.failure}"]
+        if not belongs(log, position):
             return [f"read model {model.name} stands on an event that the log does not have"]
-        fresh, _ = fill(log, database, model, place.position, progress)
+        fresh, _ = fill(log, database, model, position.position, progress)
         try:
             with database.snapshot() as rebuilt:
                 return list(_compare(live, rebuilt, model, fresh))

@@ -114,17 +114,17 @@ class Figures:
     def entries(self, wanted: Wanted, limit: int) -> list[Found]:
         """Return entries, newest first; a reference is sought within an organization only."""
         assert wanted.organization_id is not None or wanted.reference is None
-        place = _ENTRY.c.position if wanted.organization_id is None else _ENTRY.c.sequence
-        conditions = [*self._conditions(wanted, place)]
+        order = _ENTRY.c.position if wanted.organization_id is None else _ENTRY.c.sequence
+        conditions = [*self._conditions(wanted, order)]
         if wanted.organization_id is not None:
-            statement = select(_ENTRY).where(*conditions).order_by(place.desc()).limit(limit)
+            statement = select(_ENTRY).where(*conditions).order_by(order.desc()).limit(limit)
             return self._all(statement)
         # An index orders each kind, so read the newest entries of each and keep the newest of all.
         kinds = KINDS if wanted.kind is None else (wanted.kind,)
         parts = [
             select(_ENTRY)
             .where(_ENTRY.c.kind == kind, *conditions)
-            .order_by(place.desc())
+            .order_by(order.desc())
             .limit(limit)
             .subquery()
             for kind in kinds
@@ -139,10 +139,10 @@ class Figures:
             yield from found
             if len(found) < DOWNLOAD_ROWS:
                 return
-            wanted = replace(wanted, before=place_of(wanted, found[-1]))
+            wanted = replace(wanted, before=cursor_of(wanted, found[-1]))
 
     def _conditions(
-        self, wanted: Wanted, place: ColumnElement[int]
+        self, wanted: Wanted, order: ColumnElement[int]
     ) -> Iterator[ColumnElement[bool]]:
         if wanted.organization_id is not None:
             yield _ENTRY.c.organization_id == wanted.organization_id
@@ -151,9 +151,9 @@ class Figures:
         if wanted.reference is not None:
             yield _ENTRY.c.reference_id == wanted.reference
         if wanted.before is not None:
-            yield place < wanted.before
+            yield order < wanted.before
         if wanted.since is not None or wanted.until is not None:
-            yield place.between(*self._bounds(wanted))
+            yield order.between(*self._bounds(wanted))
         if wanted.since is not None:
             yield _ENTRY.c.charged_at_micros >= _midnight(wanted.since)
         if wanted.until is not None:
@@ -255,8 +255,8 @@ class Figures:
         before = select(func.coalesce(func.max(totals.last_position), 0)).where(totals.day < since)
         first = select(func.min(totals.first_position)).where(totals.day >= since)
         with self.database.reading() as connection:
-            begun = connection.execute(before).scalar_one()
-            begins = connection.execute(first).scalar_one()
+            behind = connection.execute(before).scalar_one()
+            start = connection.execute(first).scalar_one()
         unknown = case((work.cost_micros.is_(None), work.count), else_=0)
         groups = work.provider, work.work, work.currency, work.estimated
         statement: Select[*tuple[Any, ...]] = select(
@@ -266,7 +266,7 @@ class Figures:
             cast(func.coalesce(func.sum(work.cost_micros), 0), BigInteger).label("cost_micros"),
         )
         statement = statement.where(
-            work.position > min(begun, (begins or begun + 1) - 1), work.at >= _moment(since)
+            work.position > min(behind, (start or behind + 1) - 1), work.at >= _moment(since)
         )
         return self._all(statement.group_by(*groups).order_by(*groups))
 
@@ -313,7 +313,7 @@ class Figures:
         return {f"{OPERATOR}{each.stream}": each.operator for each in found if each.operator}
 
 
-def place_of(wanted: Wanted, entry: Found) -> int:
+def cursor_of(wanted: Wanted, entry: Found) -> int:
     """Return the place of an entry in a list."""
     return int(entry.position if wanted.organization_id is None else entry.sequence)
 
@@ -354,10 +354,10 @@ def balances(
     net = Counter[date]()
     for day, each in days:
         net[day] += each.net_micros
-    held, found = now_micros, list[int]()
+    balance, found = now_micros, list[int]()
     for back in range((today - since).days + 1):
-        found.append(held)
-        held -= net[today - timedelta(days=back)]
+        found.append(balance)
+        balance -= net[today - timedelta(days=back)]
     return found[::-1]
 
 

@@ -74,7 +74,7 @@ class Spelling(NamedTuple):
     length: Callable[[str], str]  # The number of members of such a list.
 
 
-_PLACE = (
+_WHERE = (
     "notification_id AS position, originator_id AS stream, originator_version AS version, topic"
 )
 _FILE = (
@@ -91,10 +91,10 @@ SPELLINGS: Mapping[str, Spelling] = {
             MOMENT: lambda micros: f"(timestamptz 'epoch' + {micros} * interval '1 microsecond')",
             DAY: lambda days: f"(date '1970-01-01' + ({days})::integer)",
         },
-        log=f"SELECT {_PLACE}, convert_from(state, 'UTF8')::json AS state FROM log_events",
+        log=f"SELECT {_WHERE}, convert_from(state, 'UTF8')::json AS state FROM log_events",
         # OFFSET 0 keeps the planner from parsing an event once for each of its facts.
         parsed_log=(
-            f"SELECT {_PLACE}, s.state FROM log_events AS l CROSS JOIN LATERAL "
+            f"SELECT {_WHERE}, s.state FROM log_events AS l CROSS JOIN LATERAL "
             "(SELECT convert_from(l.state, 'UTF8')::jsonb AS state OFFSET 0) AS s"
         ),
         audits="SELECT at, value::json AS state FROM installation_notes WHERE subject = 'audit'",
@@ -157,10 +157,10 @@ def _view(
     every = {**columns, **twins}
     bodies = {}
     for database, spelling in SPELLINGS.items():
-        told = ", ".join(
+        chosen = ", ".join(
             f"{_shown(spelling, kind, said)} AS {each}" for each, (kind, said, _) in every.items()
         )
-        bodies[database] = f"SELECT {told} FROM {_said(source, spelling)}"
+        bodies[database] = f"SELECT {chosen} FROM {_said(source, spelling)}"
     made = {each: ViewColumn(kind, words) for each, (kind, _, words) in every.items()}
     return SqlView(name, meaning, made, bodies)
 

@@ -201,7 +201,7 @@ class DueList(ReadModel):
         if ended:
             run(connection, self._gone, ended=[*ended])
         left = [row for parts in rows.values() for row in parts.values() if row["item_count"]]
-        upsert(connection, self.rows, left, kept=frozenset({"begun_at"}))
+        upsert(connection, self.rows, left, fixed=frozenset({"begun_at"}))
         self._take_off(connection, fewer)
 
     def _take_off(self, connection: Connection, fewer: Counter[tuple[UUID, int]]) -> None:

@@ -76,7 +76,7 @@ class JobCounts(Struct):
     month: str  # The key of this month seals all its personal data.
 
     @classmethod
-    def begun(cls, event: BulkJob.Created) -> Self:
+    def started(cls, event: BulkJob.Created) -> Self:
         """Return a job without an outcome."""
         at, price = event.timestamp, event.price
         return cls(
@@ -140,7 +140,7 @@ class JobRow(JobCounts):
 _COUNTS = ("total_count", "completed_count", "failed_count", "cancelled_count")
 STORED = Stored(JobCounts, **dict.fromkeys(_COUNTS, Integer))
 CHANGING = (*_COUNTS[1:], "by_hand_micros", "moved_at", "finished_at", "status")
-FORGET_AT_ONCE = 500  # Jobs named in one statement.
+FORGET_MAX = 500  # Jobs named in one statement.
 _PARTS = ("job_id", "position", "indexes", "errors", "month", "box")
 
 
@@ -224,9 +224,9 @@ class Jobs(ReadModel):
         for position, event in batch:
             match event:
                 case BulkJob.Created():
-                    rows[event.originator_id] = JobCounts.begun(event)
-                    kept = {"position": position, "box": event.personal.box}
-                    new.append({"id": event.originator_id, **kept})
+                    rows[event.originator_id] = JobCounts.started(event)
+                    sealed = {"position": position, "box": event.personal.box}
+                    new.append({"id": event.originator_id, **sealed})
                 case BulkJob.ItemsCompleted() | BulkJob.ItemsFailed():
                     settled.append(_settlement(position, event))
             if event.originator_id in rows:
@@ -243,8 +243,8 @@ class Jobs(ReadModel):
         """Delete the jobs that were erased one by one; those of erased months stay unlisted."""
         jobs, theirs = self.jobs.c, self.jobs.c.organization_id == erasure.organization_id
         streams = [each for part in erasure.parts for each in part.streams or ()]
-        for start in range(0, len(streams), FORGET_AT_ONCE):
-            some = streams[start : start + FORGET_AT_ONCE]
+        for start in range(0, len(streams), FORGET_MAX):
+            some = streams[start : start + FORGET_MAX]
             gone = self.jobs.delete().where(theirs, jobs.id.in_(some)).returning(jobs.id)
             theirs_too = self.settlements.c.job_id.in_(connection.execute(gone).scalars().all())
             connection.execute(self.settlements.delete().where(theirs_too))
@@ -274,24 +274,24 @@ class Jobs(ReadModel):
         database: Database,
         organization_id: UUID,
         status: JobStatus | None,
-        is_kept: Callable[[str], bool],
+        exists: Callable[[str], bool],
         *,
         offset: int,
         limit: int,
     ) -> tuple[list[JobCounts], int]:
         """Return one page of an organization's jobs, newest first, and how many match in all.
 
-        `is_kept` tells whether the personal data of a month still exists; other jobs are left out.
+        `exists` tells whether the personal data of a month still exists; other jobs are left out.
         """
         counted, page = self._all if status is None else self._of_status
         wanted: dict[str, Any] = {"organization": organization_id}
         if status is not None:
             wanted["status"] = status
-        kept = {month: count for month, count in database.rows(counted, **wanted) if is_kept(month)}
-        total = sum(kept.values())
+        left = {month: count for month, count in database.rows(counted, **wanted) if exists(month)}
+        total = sum(left.values())
         if offset >= total:
             return [], total
-        rows = database.rows(page, **wanted, months=[*kept], most=limit, skipped=offset)
+        rows = database.rows(page, **wanted, months=[*left], most=limit, skipped=offset)
         return [*map(STORED.read, rows)], total
 
     def all(
@@ -313,7 +313,7 @@ class Jobs(ReadModel):
 def row_of(job: BulkJob) -> JobRow:
     """Return the row that the table would show for a job, made from its aggregate."""
     counts = replace(
-        JobCounts.begun(job.created),
+        JobCounts.started(job.created),
         completed_count=len(job.completed),
         failed_count=len(job.failed),
         cancelled_count=job.cancelled_count,
@@ -383,6 +383,6 @@ def _read(rows: Sequence[Sequence[Any]]) -> JobRow:
 def _read_settlement(
     indexes: str, errors: str | None, month: str | None, box: bytes | None
 ) -> Settlement:
-    told = None if errors is None else msgspec.json.decode(errors)
+    details = None if errors is None else msgspec.json.decode(errors)
     results = None if month is None or box is None else Sealed(month, box)
-    return Settlement(msgspec.json.decode(indexes), told, results)
+    return Settlement(msgspec.json.decode(indexes), details, results)

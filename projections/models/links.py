@@ -42,7 +42,7 @@ from projections.engine.read_model import ReadModel
 from projections.engine.shape import Stored, stored
 from projections.engine.trigrams import ESCAPE, pattern, trigram_index
 
-AT_ONCE = 500  # Links named in one statement.
+BATCH = 500  # Links named in one statement.
 BETWEEN = "\n"  # Separates the texts of a link; it is in no ICCID and no id.
 
 
@@ -265,8 +265,8 @@ class Links(ReadModel):
         for part in erasure.parts:
             found = connection.execute(theirs.where(link.name_key == part.key)).scalars().all()
             gone += sorted(found if part.streams is None else {*part.streams}.intersection(found))
-        for start in range(0, len(gone), AT_ONCE):
-            rows = self._read_rows(connection, gone[start : start + AT_ONCE])
+        for start in range(0, len(gone), BATCH):
+            rows = self._read_rows(connection, gone[start : start + BATCH])
             for row in rows.values():
                 row.name = row.name_key = None
                 row.changed_at = max(row.changed_at, erasure.timestamp)
@@ -420,8 +420,8 @@ class Links(ReadModel):
         mine = select(link.id).where(link.organization_id == organization_id)
         mine = mine.where(or_(link.status != "ended", link.changed_at > at)).order_by(link.id)
         ids, since, found = connection.execute(mine).scalars().all(), dict[UUID, datetime](), set()
-        for start in range(0, len(ids), AT_ONCE):
-            for _, event in self.log.streams(ids[start : start + AT_ONCE]):
+        for start in range(0, len(ids), BATCH):
+            for _, event in self.log.streams(ids[start : start + BATCH]):
                 link_id, status = event.originator_id, status_after(event)
                 if status == "active":
                     since.setdefault(link_id, event.timestamp)

@@ -34,7 +34,7 @@ from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel
 
-KEPT = frozenset({"currency", "opening_micros", "first_sequence", "first_position"})
+FIXED = frozenset({"currency", "opening_micros", "first_sequence", "first_position"})
 SUMS = frozenset({"count", "debit_micros", "credit_micros"})
 LINE = tuple(each.name for each in fields(KindLine))
 
@@ -96,7 +96,7 @@ class Statements(ReadModel):
                 part.enter(position, event)
         insert_many(connection, self.closed, ends)
         rows = [row for part in parts.values() for row in _rows(part)]
-        upsert(connection, self.lines, rows, added=SUMS, kept=KEPT)
+        upsert(connection, self.lines, rows, added=SUMS, fixed=FIXED)
 
     def _standing(
         self, connection: Connection, owners: Collection[UUID]

@@ -61,7 +61,7 @@ from projections.engine.shape import (
 
 HOUR = 3_600_000_000  # Microseconds.
 FOREVER = 2**62 // HOUR * HOUR
-ADDED, KEPT = frozenset({"count", "debit_micros", "credit_micros"}), frozenset({"first"})
+ADDED, FIXED = frozenset({"count", "debit_micros", "credit_micros"}), frozenset({"first"})
 NONE = {"count": 0, "last": 0, "debit_micros": 0, "credit_micros": 0}
 # Owns the sums over all wallets, so that no read adds up the hours of every organization.
 EVERYBODY = UUID(int=0)
@@ -90,7 +90,7 @@ class TransactionHours:
     def add(self, connection: Connection, entries: Sequence[Values]) -> None:
         """Add new entries, which must be in log order, so each wallet's by sequence."""
         rows: dict[tuple[int, str, int], dict[str, Any]] = {}
-        places: dict[tuple[int, str, int], list[int]] = {}
+        spans: dict[tuple[int, str, int], list[int]] = {}
         for entry in entries:
             # An int, because UUIDs are hashed by slow Python code.
             key = (entry["organization_id"].int, entry["kind"], entry["charged_at"] // HOUR)
@@ -98,23 +98,23 @@ class TransactionHours:
             if row is None:
                 facts = {"kind": key[1], "hour": key[2], "first": entry["sequence"]}
                 row = rows[key] = {"organization_id": entry["organization_id"], **facts, **NONE}
-                places[key] = [entry["position"], 0]
+                spans[key] = [entry["position"], 0]
             row["count"] += 1
             row["last"] = entry["sequence"]
-            places[key][1] = entry["position"]
+            spans[key][1] = entry["position"]
             row["debit_micros" if entry["direction"] == "debit" else "credit_micros"] += entry[
                 "amount_micros"
             ]
         totals: dict[tuple[str, int], dict[str, Any]] = {}
         for key, row in rows.items():
-            first, last = places[key]
-            begun = {**row, "organization_id": EVERYBODY, "first": first, **NONE}
-            total = totals.setdefault(key[1:], begun)
+            first, last = spans[key]
+            empty = {**row, "organization_id": EVERYBODY, "first": first, **NONE}
+            total = totals.setdefault(key[1:], empty)
             for name in ADDED:
                 total[name] += row[name]
             total["first"], total["last"] = min(total["first"], first), max(total["last"], last)
         every = [*rows.values(), *totals.values()]
-        upsert(connection, self.rows, every, added=ADDED, kept=KEPT)
+        upsert(connection, self.rows, every, added=ADDED, fixed=FIXED)
 
     def span(
         self,
@@ -311,19 +311,19 @@ class Transactions(ReadModel):
         A failure comes before its refunds, in the same commit. If the batch ends between them, the
         reason is stored for the next batch.
         """
-        told: dict[UUID, RefundReason] = {}
+        known: dict[UUID, RefundReason] = {}
         for event in events:
             if isinstance(event, Repaying):
-                told |= event.reasons()
+                known |= event.reasons()
         refunds = {e.transaction_id for e in events if isinstance(e, Wallet.Refunded)}
-        kept = [{"transaction_id": e, "reason": told[e]} for e in told.keys() - refunds]
-        insert_many(connection, self.reasons, kept)
-        if untold := refunds - told.keys():
+        rows = [{"transaction_id": e, "reason": known[e]} for e in known.keys() - refunds]
+        insert_many(connection, self.reasons, rows)
+        if untold := refunds - known.keys():
             columns = self.reasons.c
-            taken = self.reasons.delete().where(columns.transaction_id.in_(untold))
-            found = connection.execute(taken.returning(columns.transaction_id, columns.reason))
-            told |= dict(map(tuple, found.all()))
-        return told
+            stored = self.reasons.delete().where(columns.transaction_id.in_(untold))
+            found = connection.execute(stored.returning(columns.transaction_id, columns.reason))
+            known |= dict(map(tuple, found.all()))
+        return known
 
     def get(
         self, connection: Connection, organization_id: UUID, transaction_id: UUID
@@ -469,8 +469,8 @@ class Transactions(ReadModel):
     def news(self, database: Database, after: int, until: int) -> Mapping[int, set[str]]:
         """Return the types of the messages about entries between two positions, by organization."""
         news = defaultdict[int, set[str]](set)
-        for owner, kind in database.rows(self._news, kinds=[*TOLD_AS], after=after, until=until):
-            news[as_id(owner).int].add(TOLD_AS[kind])
+        for owner, kind in database.rows(self._news, kinds=[*TYPE_OF], after=after, until=until):
+            news[as_id(owner).int].add(TYPE_OF[kind])
         return news
 
     def _newest_before(self) -> Select[Any]:
@@ -517,7 +517,7 @@ class Transactions(ReadModel):
 
 
 # The type of the messages about entries of a kind.
-TOLD_AS: Mapping[str, str] = {kind: name for name, of in OF_ENTRIES.items() for kind in of[0]}
+TYPE_OF: Mapping[str, str] = {kind: name for name, of in OF_ENTRIES.items() for kind in of[0]}
 _OF_ENTRY = (
     *("kind", "direction", "position", "charged_at", "id", "sequence", "amount_micros"),
     *("balance_micros", "currency", "refund_of"),
@@ -530,7 +530,7 @@ def _entry_of(owner: UUID, row: Sequence[Any]) -> tuple[str, Entry]:
     signed = -amount if (kind, direction) == ("adjustment", "debit") else amount
     moved = (as_id(entry_id), sequence, signed, balance, currency)
     charge_id = None if charge is None else as_id(charge)
-    return TOLD_AS[kind], Entry(owner, position, from_micros(at), *moved, charge_id)
+    return TYPE_OF[kind], Entry(owner, position, from_micros(at), *moved, charge_id)
 
 
 class Replayed(NamedTuple):

@@ -67,8 +67,8 @@ def row_of_entry(name: str, entry: Entry) -> MessageRow:
     """Return the message of a type about an entry; the entry's id and sequence stand for it."""
     owner = entry.organization_id
     body = body_of_entry(name, entry)
-    place = (entry.transaction_id, entry.sequence)
-    return MessageRow(entry.position, owner, name, wallet_id(owner), *place, body)
+    key = (entry.transaction_id, entry.sequence)
+    return MessageRow(entry.position, owner, name, wallet_id(owner), *key, body)
 
 
 class WebhookMessages(ReadModel):
@@ -126,9 +126,9 @@ class WebhookMessages(ReadModel):
             elif type(event) is Wallet.Charged and event.organization_id.int not in self._known:
                 continue  # Nearly all events: a charge where no balance is too low.
             for message in messages_of(recorded, context):
-                place, told = recorded.place, message._asdict()
-                stream = {"stream_id": place.stream_id, "version": place.stream_version}
-                rows.append({"position": place.position, **told, **stream})
+                ref, facts = recorded.ref, message._asdict()
+                stream = {"stream_id": ref.stream_id, "version": ref.stream_version}
+                rows.append({"position": ref.position, **facts, **stream})
         insert_many(connection, self.rows, rows)
         named = [{"organization_id": o, "threshold_micros": m} for o, m in changed.items()]
         upsert(connection, self.thresholds, named)

@@ -16,7 +16,7 @@ from projections.audit.covering import ChangedCheckpoint, covering, signed_in
 from projections.engine.database import Database, from_micros, to_micros
 
 
-class KeptCheckpoint(NamedTuple):
+class StoredCheckpoint(NamedTuple):
     """A checkpoint as it is kept; `delivered_at` is None until the sink has accepted it."""
 
     number: int
@@ -43,13 +43,13 @@ class CheckpointStore:
             Column("delivered_at", BigInteger),
         )
 
-    def add(self, signed: SignedCheckpoint) -> KeptCheckpoint:
+    def add(self, signed: SignedCheckpoint) -> StoredCheckpoint:
         made_at = to_micros(signed.checkpoint.at)
         row = {"position": signed.checkpoint.position, "made_at": made_at, "note": signed.note}
         with self._database.writing(durable=True) as connection:
             made = connection.execute(self._rows.insert().values(row)).inserted_primary_key
         assert made is not None
-        return KeptCheckpoint(made[0], signed, None)
+        return StoredCheckpoint(made[0], signed, None)
 
     def fill(self, notes: Iterable[SignedCheckpoint], delivered_at: datetime) -> None:
         """Add checkpoints of a log that was imported, in the order in which they were made."""
@@ -67,24 +67,24 @@ class CheckpointStore:
             with self._database.writing(durable=True) as connection:
                 connection.execute(self._rows.insert(), rows)
 
-    def newest(self, *, delivered: bool = False) -> KeptCheckpoint | None:
+    def newest(self, *, delivered: bool = False) -> StoredCheckpoint | None:
         """Return the newest checkpoint, or the newest that the sink has accepted."""
         columns = self._rows.c
         wanted = select(self._rows).order_by(columns.number.desc())
         return self._first(wanted.where(columns.delivered_at.is_not(None)) if delivered else wanted)
 
-    def covering(self, position: int) -> KeptCheckpoint | None:
+    def covering(self, position: int) -> StoredCheckpoint | None:
         """Return the first checkpoint that covers a position; it never changes."""
         return self._first(covering(self._rows, position))
 
-    def undelivered(self, limit: int) -> list[KeptCheckpoint]:
+    def undelivered(self, limit: int) -> list[StoredCheckpoint]:
         """Return checkpoints that the sink has not accepted, newest first; omit changed rows."""
         columns = self._rows.c
         wanted = select(self._rows).where(columns.delivered_at.is_(None))
         wanted = wanted.order_by(columns.number.desc())
         with self._database.reading() as connection:
             found = [_read_or_fault(row) for row in connection.execute(wanted.limit(limit))]
-        return [each for each in found if isinstance(each, KeptCheckpoint)]
+        return [each for each in found if isinstance(each, StoredCheckpoint)]
 
     def delivered(self, number: int, at: datetime) -> None:
         """Note that the sink has accepted a checkpoint."""
@@ -92,7 +92,7 @@ class CheckpointStore:
         with self._database.writing() as connection:
             connection.execute(here.values(delivered_at=to_micros(at)))
 
-    def all(self) -> Iterator[KeptCheckpoint | ChangedCheckpoint]:
+    def all(self) -> Iterator[StoredCheckpoint | ChangedCheckpoint]:
         """Yield every checkpoint, or its fault, in the order in which they were made."""
         columns, last = self._rows.c, 0
         while True:
@@ -104,18 +104,18 @@ class CheckpointStore:
             yield from map(_read_or_fault, found)
             last = found[-1].number
 
-    def _first(self, wanted: Select[Any]) -> KeptCheckpoint | None:
+    def _first(self, wanted: Select[Any]) -> StoredCheckpoint | None:
         with self._database.reading() as connection:
             row = connection.execute(wanted.limit(1)).one_or_none()
         return None if row is None else _read(row)
 
 
-def _read(row: Row[Any]) -> KeptCheckpoint:
+def _read(row: Row[Any]) -> StoredCheckpoint:
     delivered_at = from_micros(row.delivered_at)
-    return KeptCheckpoint(row.number, signed_in(row), delivered_at)
+    return StoredCheckpoint(row.number, signed_in(row), delivered_at)
 
 
-def _read_or_fault(row: Row[Any]) -> KeptCheckpoint | ChangedCheckpoint:
+def _read_or_fault(row: Row[Any]) -> StoredCheckpoint | ChangedCheckpoint:
     try:
         return _read(row)
     except ChangedCheckpoint as error:

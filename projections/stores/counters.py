@@ -57,7 +57,7 @@ _COUNT = HotStatement(
 )
 # The generic cell rate algorithm: `until` is when the next call would be due at a steady pace. It
 # may lie at most `burst` calls in the past. A caller who cannot wait that long takes no turn.
-_TURN = HotStatement(
+_PACE = HotStatement(
     text(
         "INSERT INTO counters (name, key, value, until) VALUES (:name, :key, 0, :earliest + :step)"
         " ON CONFLICT (name, key) DO UPDATE SET until = :step + CASE"
@@ -147,7 +147,7 @@ class Counters:
         with self._faults[RATES].swallowed("count requests"):
             key, latest = organization_id.hex, end + MINUTE
             counted.append(self._count(RATES, key, wanted, end, end, latest))
-        return next(((until // MINUTE - 1, taken) for taken, until in counted), None)
+        return next(((until // MINUTE - 1, total) for total, until in counted), None)
 
     def count_failure(self, subject: str, window: timedelta) -> None:
         """Count a wrong secret, in the window that began with the first one."""
@@ -270,7 +270,7 @@ class Counters:
         now, wait_s = self._clock(), 0.0
         with self._faults[PACES].swallowed("take a turn"):
             found = self._database.rows(
-                _TURN,
+                _PACE,
                 name=PACES,
                 key=provider,
                 step=step,
@@ -307,8 +307,8 @@ class Counters:
         now = self._clock()
         values = {"until": to_micros(until), "now": to_micros(now)}
         latest = to_micros(now + AHEAD_MAX)
-        asked = {"name": name, "key": key, "holder": holder, "latest": latest, **values}
-        return bool(self._database.rows(_CLAIM, **asked))
+        bound = {"name": name, "key": key, "holder": holder, "latest": latest, **values}
+        return bool(self._database.rows(_CLAIM, **bound))
 
     def claims(self, name: str, longest: timedelta = AHEAD_MAX) -> Sequence[Sequence[Any]]:
         """Return key, value, end and holder of the claims that have not lapsed."""

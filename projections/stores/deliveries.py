@@ -117,8 +117,8 @@ class Deliveries:
 
     # What workers do.
 
-    def claim(self, endpoint_id: UUID, now: datetime, places: int) -> Claimed | None:
-        """Take the next delivery, unless `places` are in hand or the endpoint is paused."""
+    def claim(self, endpoint_id: UUID, now: datetime, slots: int) -> Claimed | None:
+        """Take the next delivery, unless `slots` are in hand or the endpoint is paused."""
         states, micros = self._states, to_micros(now)
         whose = states.c.endpoint_id == endpoint_id
         with self._database.writing() as connection:
@@ -128,13 +128,13 @@ class Deliveries:
             if state is None or (paused_until and lies_ahead(from_micros(paused_until), now)):
                 return None
             in_hand, repeats = self._in_hand(connection, endpoint_id, now)
-            if in_hand >= places:
+            if in_hand >= slots:
                 return None
             values = {
                 "endpoint": endpoint_id,
                 "now": micros,
                 "latest": to_micros(now + AHEAD_MAX),
-                "repeats": int(repeats < max(1, places // 2)),
+                "repeats": int(repeats < max(1, slots // 2)),
             }
             found = connection.execute(self._next, values).all()
             if not found:
@@ -148,13 +148,13 @@ class Deliveries:
 
     def _in_hand(self, connection: Connection, endpoint_id: UUID, now: datetime) -> Sequence[int]:
         columns = self._rows.c
-        taken = and_(
+        claimed = and_(
             columns.endpoint_id == endpoint_id,
             columns.taken_until > to_micros(now),
             columns.taken_until <= to_micros(now + AHEAD_MAX),
         )
         repeats = func.count().filter(columns.attempts > 0)
-        return connection.execute(select(func.count(), repeats).where(taken)).one()
+        return connection.execute(select(func.count(), repeats).where(claimed)).one()
 
     def _next_statement(self) -> Select[Any]:
         """Select what may be taken; first attempts about the same thing keep their order."""
@@ -185,17 +185,17 @@ class Deliveries:
             .limit(2)
         )
 
-    def settle(self, taken: Claimed, delivery: Delivery, health: Health, now: datetime) -> bool:
+    def settle(self, claim: Claimed, delivery: Delivery, health: Health, now: datetime) -> bool:
         """Store the outcome of an attempt; False if another worker has taken it over."""
         columns, states = self._rows.c, self._states
-        mine = and_(columns.id == delivery.id, columns.taken_until == to_micros(taken.until))
+        mine = and_(columns.id == delivery.id, columns.taken_until == to_micros(claim.until))
         with self._database.writing() as connection:
             update = (
                 self._rows.update().where(mine).values(**STORED.row(delivery), taken_until=None)
             )
             if not connection.execute(update).rowcount:
                 return False
-            if health != taken.health:
+            if health != claim.health:
                 pause = health.pause()
                 change = {
                     "failures": health.failures,
@@ -204,14 +204,14 @@ class Deliveries:
                 }
                 this = states.c.endpoint_id == delivery.endpoint_id
                 if health.failures:  # Another attempt's outcome meanwhile must not be overwritten.
-                    this = and_(this, states.c.failures == taken.health.failures)
+                    this = and_(this, states.c.failures == claim.health.failures)
                 connection.execute(states.update().where(this).values(change))
         return True
 
-    def wait(self, taken: Claimed, error: str, until: datetime) -> None:
+    def wait(self, claim: Claimed, error: str, until: datetime) -> None:
         """Leave the delivery as it was, with the reason, and pause its endpoint."""
-        columns, states, delivery = self._rows.c, self._states, taken.delivery
-        mine = and_(columns.id == delivery.id, columns.taken_until == to_micros(taken.until))
+        columns, states, delivery = self._rows.c, self._states, claim.delivery
+        mine = and_(columns.id == delivery.id, columns.taken_until == to_micros(claim.until))
         this = states.c.endpoint_id == delivery.endpoint_id
         with self._database.writing() as connection:
             waits = self._rows.update().where(mine).values(error=error, taken_until=None)
@@ -221,9 +221,9 @@ class Deliveries:
     def failing_since(self, endpoint_id: UUID) -> datetime | None:
         """Return when the present series of failures of an endpoint began."""
         states = self._states.c
-        asked = select(states.failing_since).where(states.endpoint_id == endpoint_id)
+        statement = select(states.failing_since).where(states.endpoint_id == endpoint_id)
         with self._database.reading() as connection:
-            since = connection.execute(asked).scalar_one_or_none()
+            since = connection.execute(statement).scalar_one_or_none()
         return from_micros(since)
 
     def cancel(self, endpoint_id: UUID, now: datetime) -> int:
@@ -251,9 +251,9 @@ class Deliveries:
         """Select each endpoint that is not paused, with its earliest attempt (an index probe)."""
         states = self._states.c
         paused = states.paused_until
-        rests_not = or_(paused.is_(None), paused <= bindparam("now"), paused > bindparam("latest"))
+        is_open = or_(paused.is_(None), paused <= bindparam("now"), paused > bindparam("latest"))
         due = self._earliest().label("due")
-        return select(states.organization_id, states.endpoint_id, due).where(rests_not)
+        return select(states.organization_id, states.endpoint_id, due).where(is_open)
 
     def _earliest(self) -> ScalarSelect[Any]:
         """Select the moment of the next attempt at an endpoint."""
@@ -291,8 +291,8 @@ class Deliveries:
     def release(self) -> None:
         """Release all leases. Call this only while no other process runs."""
         with self._database.writing() as connection:
-            held = self._rows.c.taken_until.is_not(None)
-            released = self._rows.update().where(in_order(self._rows, held))
+            leased = self._rows.c.taken_until.is_not(None)
+            released = self._rows.update().where(in_order(self._rows, leased))
             connection.execute(released.values(taken_until=None))
 
     def forget(self, before: datetime, parts_max: int | None = None) -> int:

@@ -37,7 +37,7 @@ CLOSE_S = 10.0
 
 logger = logging.getLogger(__name__)
 
-Kept = dict[UUID, dict[str, CachedFacts]]  # By organization and number.
+Unwritten = dict[UUID, dict[str, CachedFacts]]  # By organization and number.
 
 
 _decode = msgspec.json.Decoder(CachedFacts).decode
@@ -53,8 +53,8 @@ class SqlLookupCache:
         self._database = database
         self._faults = faults
         self._condition = Condition()
-        self._waiting: Kept = {}
-        self._under_way: Kept = {}
+        self._waiting: Unwritten = {}
+        self._under_way: Unwritten = {}
         self._thread: Thread | None = None
         self._closed = False
         self.metadata = MetaData()
@@ -74,8 +74,8 @@ class SqlLookupCache:
         found = select(columns.phone_number, columns.answer).where(
             columns.organization_id == bindparam("organization")
         )
-        self._find_one = HotStatement(found.where(columns.phone_number == bindparam("number")))
-        self._find_many = HotStatement(found.where(OneOf(columns.phone_number, "numbers")))
+        self._select_one = HotStatement(found.where(columns.phone_number == bindparam("number")))
+        self._select_many = HotStatement(found.where(OneOf(columns.phone_number, "numbers")))
 
     def load(
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
@@ -93,17 +93,17 @@ class SqlLookupCache:
         return fresh | found
 
     def _read(self, organization_id: UUID, numbers: Sequence[str]) -> Sequence[Sequence[Any]]:
-        ask = self._database.rows
+        query = self._database.rows
         if len(numbers) == 1:
-            return ask(self._find_one, organization=organization_id, number=numbers[0])
-        return ask(self._find_many, organization=organization_id, numbers=[*numbers])
+            return query(self._select_one, organization=organization_id, number=numbers[0])
+        return query(self._select_many, organization=organization_id, numbers=[*numbers])
 
     def _load_unwritten(
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
     ) -> dict[str, CachedFacts]:
         found: dict[str, CachedFacts] = {}
-        for kept in (self._waiting, self._under_way):
-            own = kept.get(organization_id)
+        for unwritten in (self._waiting, self._under_way):
+            own = unwritten.get(organization_id)
             if own:
                 seen = ((number, own.get(number)) for number in phone_numbers)
                 fresh = {n: each for n, each in seen if each and each.as_of >= not_before}
@@ -157,7 +157,7 @@ class SqlLookupCache:
             self._under_way, self._waiting = self._waiting, {}
             return bool(self._under_way)
 
-    def _write(self, kept: Kept) -> None:
+    def _write(self, unwritten: Unwritten) -> None:
         rows = [
             {
                 "organization_id": organization_id,
@@ -166,7 +166,7 @@ class SqlLookupCache:
                 "answer": msgspec.json.encode(answer),
             }
             # In the same order in every process, so that two processes do not deadlock.
-            for organization_id, answers in sorted(kept.items())
+            for organization_id, answers in sorted(unwritten.items())
             for number, answer in sorted(answers.items())
         ]
         with self._faults.swallowed("keep"), self._database.writing() as connection:

@@ -50,7 +50,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from domain.accounts.erasure import Part
-from domain.at_once import may_wait, renew_soon
+from domain.blocking import may_block, renew_soon
 from domain.errors import ServiceUnavailable
 from domain.personal import NUMBERED, Sealed
 from projections.engine.database import Database
@@ -60,20 +60,20 @@ from projections.engine.read_model import execute_many
 KEY_BYTES = 32
 NONCE_BYTES = 12
 # A key stays in memory this long, so an erasure takes effect everywhere within a second.
-HELD_S = 1.0
+CACHE_S = 1.0
 AHEAD_S = 0.3  # So long before its end a key is read anew.
-HELD_MAX = 4_096
+CACHE_MAX = 4_096
 
 # Of a million streams of a month, one shares these digits with a given one once in 10^8 cases.
 STEPS = 8
 GONE = bytes(KEY_BYTES)  # In the place of a key that was opened out or erased.
 MONTH_CHARS = 7
 MAKE_MAX = 8  # Each try means that another process has made or erased a key meanwhile.
-STREAMS_AT_ONCE = 100  # In one transaction, for which other writers of SQLite have to wait.
+STREAMS_MAX = 100  # In one transaction, for which other writers of SQLite have to wait.
 
 Row = tuple[str, bytes | None]  # The name of a key, and the key.
 # Of an organization and a month or key; whether its newest key was asked for.
-Place = tuple[UUID, str, bool]
+CacheKey = tuple[UUID, str, bool]
 _DIGITS = f"{ascii_uppercase}{ascii_lowercase}{digits}+/"
 _DIGIT = {digit: digit.encode() for digit in _DIGITS}
 
@@ -119,7 +119,7 @@ class PersonalKeys:
         self._one = HotStatement(rows.where(columns.month == bindparam("name")))
         of_month = rows.where(columns.month.like(bindparam("name").concat("%")))
         self._newest = HotStatement(of_month.order_by(columns.month.desc()).limit(1))
-        self._held: dict[Place, tuple[float, Row]] = {}
+        self._cache: dict[CacheKey, tuple[float, Row]] = {}
 
     def seal(
         self,
@@ -185,8 +185,8 @@ class PersonalKeys:
         """Go on with the next key after these; wait until no process seals with them any more."""
         for organization_id, name in newest:
             self._make(organization_id, _next(name))
-        self._held.clear()
-        time.sleep(2 * HELD_S)
+        self._cache.clear()
+        time.sleep(2 * CACHE_S)
 
     def erase(self, organization_id: UUID, parts: Iterable[Part]) -> int:
         """Delete keys, whole or those of single streams; return how many there were."""
@@ -195,10 +195,10 @@ class PersonalKeys:
             if part.streams is None:
                 erased += self._erase_whole(organization_id, part.key)
                 continue
-            for start in range(0, len(part.streams), STREAMS_AT_ONCE):
-                some = part.streams[start : start + STREAMS_AT_ONCE]
+            for start in range(0, len(part.streams), STREAMS_MAX):
+                some = part.streams[start : start + STREAMS_MAX]
                 erased += self._forget(organization_id, part.key, some)
-        self._held.clear()
+        self._cache.clear()
         return erased
 
     def _erase_whole(self, organization_id: UUID, name: str) -> int:
@@ -267,35 +267,35 @@ class PersonalKeys:
             name, key = self._row(self._newest, organization_id, month)
             if key is not None:
                 return name, key
-            self._held.clear()
+            self._cache.clear()
             self._make(organization_id, _next(name))
         raise ServiceUnavailable
 
     def _row(self, statement: HotStatement, organization_id: UUID, name: str) -> Row:
         """Return the name and the key of a row; those of a key that exists are held."""
-        place = (organization_id, name, statement is self._newest)
-        read = partial(self._read_row, place)
-        if (held := self._held.get(place)) is not None:
-            left_s = held[0] + HELD_S - time.monotonic()
+        key = (organization_id, name, statement is self._newest)
+        read = partial(self._read_row, key)
+        if (cached := self._cache.get(key)) is not None:
+            left_s = cached[0] + CACHE_S - time.monotonic()
             if left_s > 0:
                 if left_s < AHEAD_S:
-                    renew_soon(place, read)
-                return held[1]
-        may_wait(place, read)
+                    renew_soon(key, read)
+                return cached[1]
+        may_block(key, read)
         return read()
 
-    def _read_row(self, place: Place) -> Row:
-        organization_id, name, is_newest = place
+    def _read_row(self, key: CacheKey) -> Row:
+        organization_id, name, is_newest = key
         statement = self._newest if is_newest else self._one
         read_s = time.monotonic()
         found = self._read(statement, organization=organization_id, name=name)
         row: Row = (found[0][0], found[0][1]) if found else (name, None)
-        if len(self._held) >= HELD_MAX:
-            self._held.clear()
+        if len(self._cache) >= CACHE_MAX:
+            self._cache.clear()
         if row[1] is None:
-            self._held.pop(place, None)
+            self._cache.pop(key, None)
         else:
-            self._held[place] = (read_s, row)
+            self._cache[key] = (read_s, row)
         return row
 
     def _read(self, statement: HotStatement | Executable, **values: Any) -> Sequence[Any]:

@@ -62,7 +62,7 @@ class SqlReadings:
         columns = self._rows.c
         # Built once, because every read of a link runs it.
         found = select(columns.link_id, columns.msisdn, columns.usage, columns.status)
-        self._find = HotStatement(found.where(OneOf(columns.link_id, "links")))
+        self._select = HotStatement(found.where(OneOf(columns.link_id, "links")))
         self._search = HotStatement(
             select(columns.link_id)
             .where(
@@ -71,7 +71,7 @@ class SqlReadings:
             )
             .limit(bindparam("limit"))
         )
-        self._keeping = {
+        self._upserts = {
             "usage_as_of": self._upsert("msisdn", "usage", "usage_as_of"),
             "status_as_of": self._upsert("status", "status_as_of"),
         }
@@ -80,7 +80,7 @@ class SqlReadings:
         """Return the last reading of each of these links; links without any are left out."""
         rows: Sequence[Sequence[Any]] = ()
         with self._faults.swallowed("find"):
-            rows = self._database.rows(self._find, links=[*link_ids])
+            rows = self._database.rows(self._select, links=[*link_ids])
         readings = ((as_id(link_id), _read(*parts)) for link_id, *parts in rows)
         return {link_id: reading for link_id, reading in readings if reading is not None}
 
@@ -100,10 +100,10 @@ class SqlReadings:
 
     def with_msisdn(self, organization_id: UUID, part: str, limit: int) -> Sequence[UUID]:
         """Return the ids of at most `limit` links whose MSISDN contains `part`."""
-        asked = {"organization": organization_id, "pattern": pattern(part), "limit": limit}
+        values = {"organization": organization_id, "pattern": pattern(part), "limit": limit}
         rows: Sequence[Sequence[Any]] = ()
         with self._faults.swallowed("search"):
-            rows = self._database.rows(self._search, **asked)
+            rows = self._database.rows(self._search, **values)
         return sorted(as_id(link_id) for (link_id,) in rows)
 
     def forget(self, before: datetime, organization_id: UUID | None = None) -> int:
@@ -129,7 +129,7 @@ class SqlReadings:
         Of two values with the same moment the later write wins, because it was asked for later.
         """
         row = {"link_id": link_id, "organization_id": organization_id, **part}
-        statement = self._keeping[as_of]
+        statement = self._upserts[as_of]
         with self._faults.swallowed("keep"), self._database.writing() as connection:
             run(connection, statement, **row)
 

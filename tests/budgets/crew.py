@@ -163,7 +163,7 @@ class Crew:
             case "work_plan_change":
                 worker.plan_changes.work(first)
             case "tell_endpoint":
-                worker.webhook_work.tell(first, UUID(str(message.arguments[1])))
+                worker.webhook_work.deliver(first, UUID(str(message.arguments[1])))
             case _:
                 raise AssertionError(message)
 

@@ -29,7 +29,7 @@ SIGNATURE = r"\bv1,[\w+/]{43}="  # Two of one second are the same.
 # By kind, the first that fits: a pattern whose group is replaced.
 NUMBERED = {
     "token": r"(eyJ[\w-]+\.[\w-]+\.[\w-]+)",
-    "secret": r"(whsec_[\w+/=]+|cls_[\w-]{43}|opk_[0-9a-f]{32}_[\w-]{43})",
+    "secret": r"(whsec_[\w+/=]+|(?:cls|hov)_[\w-]{43}|opk_[0-9a-f]{32}_[\w-]{43})",
     "etag": r'(W/"[^"]+")',
     "cursor": r"(\bAQAAAA[\w-]{14}(?![\w-]))",
     "client": r"(\bcl_[0-9a-f]{24,32}\b)",

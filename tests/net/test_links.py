@@ -1,6 +1,7 @@
 """Links: how one is bought, changed and ended, and how each of that fails."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.net.net import Net, Partner
 from tests.net.recording import pretty
@@ -301,6 +302,38 @@ def test_the_qr_code_of_a_link(net: Net) -> None:
     demo.get(f"{one}?size=big", Accept="image/png")
     demo.get(one, Accept="text/html")
     demo.get(f"{PATH}/{MISSING}/qr")
+
+
+def test_a_traveller_gets_a_page(net: Net) -> None:
+    demo, nobody = net.demo(), net.stranger()
+    body = {"plan_id": demo.plan("Egypt 3 GB")}
+    link = demo.ask("POST", PATH, body, Idempotency_Key="traveller").data
+    one = f"{PATH}/{link['id']}/handover"
+    asked = {"expires_in": 86_400, "top_up_url": "https://shop.example/more?a=1&b=2"}
+    made = demo.post(one, asked, Idempotency_Key="page").data
+    demo.post(one, asked, Idempotency_Key="page")
+    demo.post(one, {**asked, "language": "de"}, Idempotency_Key="page")
+    page = urlsplit(made["url"]).path
+    nobody.get(page)
+    nobody.get(f"{page}/qr.png")
+    picture = demo.post(one, {"picture": True, "language": "fr"}).data["picture_url"]
+    assert nobody.ask("GET", page).status == 404, "another one has taken its place"
+    nobody.get(urlsplit(picture).path)
+    nobody.call("POST", page)
+    demo.call("DELETE", one)
+    demo.call("DELETE", one)
+    nobody.call("HEAD", page)
+    for wrong in (
+        {"expires_in": 299, "language": "tlh", "picture": 1},
+        {"expires_in": "3600", "top_up_url": "javascript:alert(1)"},
+        {"top_up_url": "https://user@shop.example/"},
+        {"top_up_url": "https://münchen.example/"},
+    ):
+        demo.post(one, wrong)
+    demo.ask("DELETE", f"{PATH}/{link['id']}")
+    demo.post(one, {})
+    demo.call("DELETE", one)
+    demo.post(f"{PATH}/{MISSING}/handover", {})
 
 
 def test_links_are_listed_and_found(net: Net) -> None:

@@ -21,6 +21,7 @@ from app.http.edge.input import BODY_BYTES_MAX, PAGE_MAX, PER_PAGE_MAX
 from app.http.edge.replies import IGNORED_MAX
 from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
 from app.http.finance import routes as finance_routes
+from app.http.links import handover, traveller
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
 from app.http.server import connection as server
@@ -33,7 +34,7 @@ from domain.accounts import committer
 from domain.accounts.organization import THRESHOLDS_MAX
 from domain.limiter import share_of
 from domain.links import driver, notifications, readings
-from domain.links.link import RENAMES_MAX
+from domain.links.link import HANDOVERS_MAX, RENAMES_MAX
 from domain.lookups import answers, bulk_commands, bulk_job, single
 from domain.money import format_amount
 from domain.webhooks.commands import REDELIVERED_MAX
@@ -82,13 +83,13 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
             f"{server.HEAD_BYTES_MAX // KIB} KiB or of over {server.HEADERS_MAX} headers",
         ),
         ("docs/deployment.md", f"{threads.WAITING_MAX:,} requests wait for a thread"),
-        ("docs/deployment.md", f"over {server.HELD_BYTES_MAX // MIB} MiB are held"),
+        ("docs/deployment.md", f"over {server.BUFFERED_BYTES_MAX // MIB} MiB are held"),
         ("docs/deployment.md", f"({DEFAULTS.keep_alive_s} s; a proxy should do so sooner)"),
         ("docs/deployment.md", f"when a process has {server.CONNECTIONS_MAX:,}"),
         (AIRALO_PAGE, f"not tried again for {LOGIN_PAUSE_S:g} s"),
         (AIRALO_PAGE, f"after {NUMERALS[airalo.SETTLES_AFTER.seconds // 60]} minutes"),
         (AIRALO_PAGE, f"up to {airalo.ORDERS_PER_PAGE * airalo.ORDER_PAGES_MAX:,} orders"),
-        (ESIMGO_PAGE, f"waits for its turn no longer than {ESIMGO.read_turn_s:g} s"),
+        (ESIMGO_PAGE, f"waits for its turn no longer than {ESIMGO.read_pace_s:g} s"),
         (ESIMGO_PAGE, f"{NUMERALS[ESIMGO.calls_per_s]} on average"),
         (ESIMGO_PAGE, f"at most {NUMERALS[ESIMGO.calls_per_s + ESIMGO.burst]} in any second"),
         (ESIMGO_PAGE, f"at most every {NUMERALS[notifications.FRESH.seconds]} seconds"),
@@ -96,7 +97,7 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
         (ESIMGO_PAGE, f"{NUMERALS[esimgo.CONNECTED_FOR.seconds // 3600]} hours old"),
         (ESIMGO_PAGE, f"may take {NUMERALS[esimgo.SETTLES_AFTER.seconds // 60]} minutes"),
         (PROVIDERS, f"the handshake get {connection.CONNECT_S:g} s"),
-        (PROVIDERS, f"{limits.HOLD_S_MAX / 60:g} minutes at most"),
+        (PROVIDERS, f"{limits.PAUSE_S_MAX / 60:g} minutes at most"),
         (PROVIDERS, f"at most {RemoteRules().calls_max} calls under way"),
         (PROVIDERS, f"more than {RemoteRules().body_bytes_max // MIB} MiB"),
         (API, f"`per_page` (1 to {PER_PAGE_MAX})"),
@@ -137,7 +138,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "body": f"{BODY_BYTES_MAX // MIB} MiB",
     "URL and headers together": f"{server.HEAD_BYTES_MAX // KIB} KiB",
     "headers": f"{server.HEADERS_MAX}",
-    "`Accept`, `Accept-Encoding`, `Content-Type`, `Prefer`": (
+    "`Accept`, `Accept-Encoding`, `Accept-Language`, `Content-Type`, `Prefer`, `User-Agent`": (
         f"{application.SHORT_HEADER_CHARS_MAX} characters each"
     ),
     "members of an object in a body": f"{edge_input.MEMBERS_MAX}",
@@ -163,6 +164,8 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`attempts` in a sandbox": f"{sandbox.ATTEMPTS_MAX}",
     "`minutes` in a sandbox": f"{sandbox.MINUTES_MAX}",
     "`size` of a QR code": f"{link_input.QR_SIZE_MAX}",
+    "`expires_in` of a traveller's page": f"{handover.LASTS_MAX_S} s",
+    "`top_up_url` of a traveller's page": f"{handover.URL_CHARS_MAX} characters",
     "`url` of a webhook": f"{URL_CHARS_MAX} characters",
     "`description` of a webhook": f"{link_input.NAME_CHARS_MAX} characters",
     "webhooks of an organization": f"{ENDPOINTS_MAX}",
@@ -186,6 +189,8 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
         "none by default, see [Money](money.md#a-limit-for-each-month)"
     ),
     "new names of one link": f"{RENAMES_MAX} a day (UTC)",
+    "new addresses of one link's page": f"{HANDOVERS_MAX} a day (UTC)",
+    "requests to one traveller's page, from anywhere": f"{traveller.PER_MINUTE} in a minute",
     "changes of `low_balance_threshold`": f"{THRESHOLDS_MAX} a day (UTC)",
     "changes of one webhook, its secret included; new webhooks": f"{CHANGES_MAX} a day (UTC)",
     "requests that wait for the network, in each process": (

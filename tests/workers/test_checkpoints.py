@@ -8,7 +8,7 @@ from app.security.checkpoint_keys import verify
 from domain.errors import NotPossible
 from domain.finance.month import Month
 from projections.audit.tree import leaf_hash, root_of
-from projections.stores.checkpoints import KeptCheckpoint
+from projections.stores.checkpoints import StoredCheckpoint
 from tests.installation import Process, SetClock
 from tests.projections.histories import leave_out
 from tests.projections.looking import register
@@ -31,11 +31,11 @@ class Keeping:
         self.kept[name] = note
 
 
-def made(process: Process) -> list[KeptCheckpoint]:
+def made(process: Process) -> list[StoredCheckpoint]:
     return [*process.checkpoint_store.all()]
 
 
-def tick(process: Process) -> list[KeptCheckpoint]:
+def tick(process: Process) -> list[StoredCheckpoint]:
     """Do what the clock does, and return all checkpoints."""
     process.checkpoints.follow()
     process.checkpoints.run()
@@ -113,7 +113,7 @@ def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process, clock
     with process.databases.keys.writing() as connection:
         change = f"UPDATE {log_table(process)} SET topic = 'another'"  # noqa: S608  # Our own name.
         connection.exec_driver_sql(change)
-    process.tree_keeper.restart()
+    process.tree_builder.restart()
     register(process, 1)
     clock.forward(seconds=EVERY_S)
     for attempt in (process.checkpoints.make, process.checkpoints.run):

@@ -15,7 +15,7 @@ from domain.links.link import Link
 from domain.links.network import NetworkReading, NoSuchEndpoint, Usage
 from domain.links.readings import record_plans
 from domain.provider_errors import NotAnswered, Unavailable
-from projections.stores.reading_turns import DueReading
+from projections.stores.reading_schedule import DueReading
 from tests.installation import Process, wait_until
 from tests.workers.link_lab import Lab
 from workers import reading
@@ -306,7 +306,7 @@ def test_links_of_which_a_network_tells_oddly_keep_no_other_from_being_read(lab:
 
 
 def test_the_longest_waiting_comes_first_and_organizations_take_turns(lab: Lab) -> None:
-    turns, now = lab.process.reading_turns, lab.clock()
+    turns, now = lab.process.reading_schedule, lab.clock()
     many, few = uuid4(), uuid4()
     links = [DueReading(uuid4(), many, "simulated", 10 + n, now) for n in range(5)]
     links += [DueReading(uuid4(), few, "simulated", 20 + n, now) for n in range(2)]
@@ -323,13 +323,13 @@ def test_the_longest_waiting_comes_first_and_organizations_take_turns(lab: Lab) 
 
 def hasten(process: Process, owner: UUID) -> None:
     with process.stores.writing() as connection:
-        process.reading_turns.hasten(connection, "simulated", owner)
+        process.reading_schedule.hasten(connection, "simulated", owner)
 
 
 def test_only_the_links_of_one_organization_are_asked_for_when_its_time_has_passed(
     lab: Lab,
 ) -> None:
-    turns, later = lab.process.reading_turns, lab.clock() + timedelta(hours=1)
+    turns, later = lab.process.reading_schedule, lab.clock() + timedelta(hours=1)
     mine, other = uuid4(), uuid4()
     links = [
         DueReading(uuid4(), owner, "simulated", n, later) for n, owner in ((10, mine), (11, other))
@@ -342,7 +342,7 @@ def test_only_the_links_of_one_organization_are_asked_for_when_its_time_has_pass
 
 
 def test_turns_by_a_clock_that_was_set_back_come_after_their_pause(lab: Lab) -> None:
-    turns, now, pause = lab.process.reading_turns, lab.clock(), timedelta(hours=1)
+    turns, now, pause = lab.process.reading_schedule, lab.clock(), timedelta(hours=1)
     ahead, asked, right = (DueReading(uuid4(), uuid4(), "simulated", n, now) for n in (10, 11, 12))
     turns.enter([ahead, asked], now + timedelta(hours=3))
     turns.enter([right], now)
@@ -479,7 +479,7 @@ def test_a_network_that_hangs_holds_up_no_other(lab: Lab) -> None:
 
 def test_a_lane_keeps_to_its_pace() -> None:
     lane = Lane(2.0)
-    waits = [lane.turn_s() for _ in range(5)]
+    waits = [lane.wait_s() for _ in range(5)]
     assert [round(each, 1) for each in waits] == [0.0, 0.5, 1.0, 1.5, 2.0]
 
 
@@ -490,14 +490,14 @@ def test_a_database_that_is_away_ends_no_thread(
     lab.clock.forward(hours=1)
     lab.process.projector.catch_up()
     background = lab.process.background_reading
-    move, failures = background.reading_turns.move, [ZeroDivisionError("once")]
+    move, failures = background.reading_schedule.move, [ZeroDivisionError("once")]
 
     def failing(*arguments: object) -> None:
         if failures:
             raise failures.pop()
         move(*arguments)  # type: ignore[arg-type]  # As they come.
 
-    monkeypatch.setattr(background.reading_turns, "move", failing)
+    monkeypatch.setattr(background.reading_schedule, "move", failing)
     with threads(background):
         background.tick()
         wait_until(lambda: not failures and background.lanes["simulated"]._busy == 0)  # noqa: SLF001  # The thread has gone on.

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.adapters.remote.limits import HOLD_S_MAX
+from app.adapters.remote.limits import PAUSE_S_MAX
 from app.settings import LOOKUP_THREADS
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob
@@ -218,7 +218,7 @@ def test_what_a_provider_holds_back_rests_and_the_others_are_answered_once(
     assert job.finished_at is not None
     assert len(provider.asked) == len(set(provider.asked)) == len(job.completed)
     assert check_log(process.log).failures == []
-    assert sum(RESTS, timedelta()).total_seconds() > HOLD_S_MAX
+    assert sum(RESTS, timedelta()).total_seconds() > PAUSE_S_MAX
 
 
 @pytest.mark.any_database

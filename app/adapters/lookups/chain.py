@@ -18,20 +18,20 @@ class ChainedLookup(LookupProvider):
     """Asks its providers in order until one answers; the answer names that provider.
 
     "Not valid" is an answer too. Each provider is behind its own circuit, so a provider that is
-    down costs no time. When a lookup goes on to the next provider, `tell` is called with the one
-    that has not answered and why: `no_answer`, `busy` or `outage`, which is also logged.
+    down costs no time. When a lookup goes on to the next provider, `on_failure` is called with
+    the one that has not answered and why: `no_answer`, `busy` or `outage`, which is also logged.
     """
 
     def __init__(
         self,
         providers: Sequence[LookupProvider],
-        tell: Callable[[str, str], None] = lambda _provider, _reason: None,
+        on_failure: Callable[[str, str], None] = lambda _provider, _reason: None,
     ) -> None:
         assert providers, "a chain of none"
         self.name = providers[0].name  # A sandbox around the chain answers under this name.
         self.remote = any(each.remote for each in providers)
         self._providers = providers
-        self._tell = tell
+        self._on_failure = on_failure
         self._said_s: dict[str, float] = {}  # When the outage of a provider was logged last.
 
     def is_up(self) -> bool:
@@ -66,9 +66,9 @@ class ChainedLookup(LookupProvider):
     def _record_failure(self, provider: str, error: Unavailable) -> None:
         """Count a provider that has not answered; log an outage, which the next one would hide."""
         if isinstance(error, NotAnswered | NotNow):
-            self._tell(provider, "no_answer" if isinstance(error, NotAnswered) else "busy")
+            self._on_failure(provider, "no_answer" if isinstance(error, NotAnswered) else "busy")
             return
-        self._tell(provider, "outage")
+        self._on_failure(provider, "outage")
         now_s = time.monotonic()
         if now_s - self._said_s.get(provider, -SAY_EVERY_S) >= SAY_EVERY_S:
             self._said_s[provider] = now_s

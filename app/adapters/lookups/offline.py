@@ -88,7 +88,7 @@ class OfflineLookup(LookupProvider):
         # Otherwise each lookup compiles its patterns again, which is ten times slower.
         phonenumbers.enable_pattern_cache()
         self._networks = networks
-        self._found = lru_cache(REMEMBERED_MAX)(self._find)
+        self._found = lru_cache(REMEMBERED_MAX)(self._parse)
         self._will_forget = False
 
     def probe(self) -> None:
@@ -120,7 +120,7 @@ class OfflineLookup(LookupProvider):
         self._will_forget = False
         self._found.cache_clear()
 
-    def _find(self, _: UUID, phone_number: str) -> Found:
+    def _parse(self, _: UUID, phone_number: str) -> Found:
         return Found(self._facts_of(phone_number), self.name)
 
     def _facts_of(self, phone_number: str) -> NumberFacts:

@@ -12,7 +12,7 @@ from app.adapters.remote.exchange import (
     Reply,
     blames_the_request,
     decode,
-    place_of,
+    path_of,
 )
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Carrier, LineType
@@ -45,28 +45,28 @@ def read_record(provider: str, reply: Reply, kind: type[T]) -> T:
 
     Raises OddRecord if a required field makes no sense, and Malformed for what is no reply.
     """
-    told, place = decode(reply, dict[str, Any]), "$"
+    record, at = decode(reply, dict[str, Any]), "$"
     for _ in range(ODD_FIELDS_MAX):
         try:
-            return convert(told, kind, strict=False)
+            return convert(record, kind, strict=False)
         except ValidationError as error:
-            place = place_of(error)
-        if not _leave_out(told, place):
+            at = path_of(error)
+        if not _leave_out(record, at):
             break
-        logger.warning("%s: an odd record: left out what is at %s", provider, place)
-    raise OddRecord(_odd(provider, place))
+        logger.warning("%s: an odd record: left out what is at %s", provider, at)
+    raise OddRecord(_odd(provider, at))
 
 
-def _leave_out(told: dict[str, Any], place: str) -> bool:
+def _leave_out(record: dict[str, Any], at: str) -> bool:
     """Remove the field at a place, a list as a whole; False if there is none."""
-    *path, name = place.partition("[")[0].split(".")
+    *path, name = at.partition("[")[0].split(".")
     for each in path[1:]:
-        told = told[each]
-    return told.pop(name, None) is not None
+        record = record[each]
+    return record.pop(name, None) is not None
 
 
-def _odd(provider: str, place: str) -> str:
-    return f"a reply of {provider} makes no sense at {place}"
+def _odd(provider: str, at: str) -> str:
+    return f"a reply of {provider} makes no sense at {at}"
 
 
 def text_of(value: str | None) -> str | None:
@@ -81,14 +81,14 @@ def country_of(value: str | None) -> str | None:
 
 def codes_of(*values: object) -> tuple[str, ...]:
     """Return the values that have the form of an error code."""
-    told = [str(each) for each in values if each and isinstance(each, str | int)]
-    return tuple(each for each in told if CODE.fullmatch(each))
+    texts = [str(each) for each in values if each and isinstance(each, str | int)]
+    return tuple(each for each in texts if CODE.fullmatch(each))
 
 
 def reference_of(reply: Reply, header: str) -> str | None:
     """Return the provider's own id of a call, by which its support finds it."""
-    told = reply.headers.get(header, "")
-    return told if REFERENCE.fullmatch(told) else None
+    text = reply.headers.get(header, "")
+    return text if REFERENCE.fullmatch(text) else None
 
 
 def carrier_of(
@@ -120,21 +120,21 @@ def balance_of(amount: str, currency: str) -> ProviderBalance:
     return ProviderBalance(-micros if found["sign"] else micros, currency)
 
 
-def require(provider: str, place: str, *, makes_sense: bool) -> None:
+def require(provider: str, at: str, *, makes_sense: bool) -> None:
     """Raise OddRecord unless the value at a place makes sense.
 
     It does not in a reply about another number. That may be a late copy of another reply, or the
     provider has corrected our number, such as one with a trunk 0 kept.
     """
     if not makes_sense:
-        raise OddRecord(_odd(provider, place))
+        raise OddRecord(_odd(provider, at))
 
 
-def has_no_answer(provider: str, code: object, place: str) -> NoReturn:
+def has_no_answer(provider: str, code: object, at: str) -> NoReturn:
     """Raise NotAnswered: the provider is up but does not know this number; another one may."""
     codes = codes_of(code)
     why = codes[0] if codes else "no data"
-    logger.info("%s does not answer for a number: %s at %s", provider, why, place)
+    logger.info("%s does not answer for a number: %s at %s", provider, why, at)
     message = f"{provider} has no answer for this number"
     raise NotAnswered(message)
 

@@ -127,8 +127,8 @@ class TelnyxLookup(LookupProvider):
         reply = self._api.read("GET", "/balance", timeout_s=timeout_s)
         if reply.status != OK:
             is_refused(self.name, reply)
-        told = decode(reply, BalanceData, "data")
-        return balance_of(told.available_credit, told.currency)
+        data = decode(reply, BalanceData, "data")
+        return balance_of(data.available_credit, data.currency)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
         """Return what Telnyx knows of one number."""
@@ -150,8 +150,8 @@ def _no_number(reply: Reply, phone_number: str, reference: str | None) -> Found:
         if codes and reply.status == UNPROCESSABLE:
             has_no_answer(NAME, codes[0], "$.errors[0].code")
         is_refused(NAME, reply)
-    told = Details(reference, codes)
-    return Found(NumberFacts(phone_number, valid=False), NAME, told=told, free=True)
+    details = Details(reference, codes)
+    return Found(NumberFacts(phone_number, valid=False), NAME, details=details, free=True)
 
 
 def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> Found:
@@ -159,8 +159,8 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
     number = read_record(NAME, reply, NumberReply).data
     require(NAME, "$.data.phone_number", makes_sense=number.phone_number == phone_number)
     if number.valid_number is False:
-        told = Details(reference)
-        return Found(NumberFacts(phone_number, valid=False), NAME, told=told)
+        details = Details(reference)
+        return Found(NumberFacts(phone_number, valid=False), NAME, details=details)
     is_valid = number.valid_number is None or number.valid_number is True
     require(NAME, "$.data.valid_number", makes_sense=is_valid)
     carrier = number.carrier
@@ -178,22 +178,22 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
             kind, carrier.name, carrier.mobile_country_code, carrier.mobile_network_code
         ),
     )
-    told = Details(reference, portability=_portability(number.portability))
-    return Found(facts, NAME, told=told if told != Details() else None)
+    details = Details(reference, portability=_portability(number.portability))
+    return Found(facts, NAME, details=details if details != Details() else None)
 
 
-def _portability(told: PortingData | None) -> Portability | None:
-    if told is None:
+def _portability(data: PortingData | None) -> Portability | None:
+    if data is None:
         return None
     found = Portability(
-        ported=PORTED.get(told.ported_status or ""),
-        ported_at=text_of(told.ported_date),
-        carrier=text_of(told.spid_carrier_name),
-        carrier_type=text_of(told.spid_carrier_type),
-        routing_number=text_of(told.lrn),
-        operating_company=text_of(told.ocn),
-        city=text_of(told.city),
-        state=text_of(told.state),
-        line_type=text_of(told.line_type),
+        ported=PORTED.get(data.ported_status or ""),
+        ported_at=text_of(data.ported_date),
+        carrier=text_of(data.spid_carrier_name),
+        carrier_type=text_of(data.spid_carrier_type),
+        routing_number=text_of(data.lrn),
+        operating_company=text_of(data.ocn),
+        city=text_of(data.city),
+        state=text_of(data.state),
+        line_type=text_of(data.line_type),
     )
     return found if found != Portability() else None

@@ -116,8 +116,8 @@ class TwilioLookup(LookupProvider):
             return None
         if reply.status != OK:
             is_refused(self.name, reply)
-        told = decode(reply, Balance)
-        return balance_of(told.balance, told.currency)
+        data = decode(reply, Balance)
+        return balance_of(data.balance, data.currency)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
         """Return what Twilio knows of one number."""
@@ -126,8 +126,8 @@ class TwilioLookup(LookupProvider):
         )
         reference = reference_of(reply, "twilio-request-id")
         if reply.status == NOT_FOUND and _code_of(reply) == NO_SUCH_NUMBER:
-            told = Details(reference, (str(NO_SUCH_NUMBER),))
-            return Found(NumberFacts(phone_number, valid=False), self.name, told=told, free=True)
+            more = Details(reference, (str(NO_SUCH_NUMBER),))
+            return Found(NumberFacts(phone_number, valid=False), self.name, details=more, free=True)
         if reply.status != OK:
             is_refused(self.name, reply)
         return found_of(reply, phone_number, reference)
@@ -139,8 +139,8 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
     require(NAME, "$.phone_number", makes_sense=number.phone_number == phone_number)
     free = number.line_type_intelligence is None  # Validity costs nothing.
     if not number.valid:
-        told = Details(reference, codes_of(*(number.validation_errors or ())))
-        return Found(NumberFacts(phone_number, valid=False), NAME, told=told, free=free)
+        details = Details(reference, codes_of(*(number.validation_errors or ())))
+        return Found(NumberFacts(phone_number, valid=False), NAME, details=details, free=free)
     line = number.line_type_intelligence or LineTypeIntelligence()
     if TOO_FAST in codes_of(line.error_code):
         message = "twilio limits our calls"
@@ -157,7 +157,7 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
             kind, line.carrier_name, line.mobile_country_code, line.mobile_network_code
         ),
     )
-    return Found(facts, NAME, told=Details(reference) if reference else None, free=free)
+    return Found(facts, NAME, details=Details(reference) if reference else None, free=free)
 
 
 def _code_of(reply: Reply) -> int | None:

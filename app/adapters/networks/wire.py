@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert
 
-from app.adapters.remote.exchange import place_of
+from app.adapters.remote.exchange import path_of
 from domain.catalogue.supplied import OddEntry
 from domain.cost import Cost, ProviderBalance
 from domain.money import AMOUNT_MICROS_MAX, MICROS
@@ -54,8 +54,8 @@ def moment(text: str | None) -> datetime | None:
     has not happened.
     """
     try:
-        told = convert((text or "").replace(" ", "T", 1), datetime)
-        return told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)
+        parsed = convert((text or "").replace(" ", "T", 1), datetime)
+        return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
     except (ValidationError, OverflowError):  # Overflow: day 1 of year 1 in a zone ahead of UTC.
         return None
 
@@ -73,16 +73,16 @@ def entries(
     """
     values = listed.values() if isinstance(listed, Mapping) else listed
     for index, value in enumerate(values):
-        place = f"{where}[{index}]"
+        at = f"{where}[{index}]"
         try:
             entry = convert(value, kind, strict=False)
         except ValidationError as error:
             known_as = value.get(id_name) if isinstance(value, Mapping) else None
             provider_plan_id = known_as if isinstance(known_as, str) else None
-            reason = f"cannot be read at {place}{place_of(error)[1:]}"
+            reason = f"cannot be read at {at}{path_of(error)[1:]}"
             odd.append(OddEntry(provider_plan_id, reason))
         else:
-            yield place, entry
+            yield at, entry
 
 
 class MobileNetwork(Struct, rename={"brand_name": "brandName"}):

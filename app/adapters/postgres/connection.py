@@ -39,7 +39,7 @@ NO_ROOM = (
 )
 NAME = "carrier_links.session"  # A setting without meaning for the server, so it does no harm.
 MARK = f"SELECT set_config('{NAME}', %s, false), pg_backend_pid()"
-LOOK = f"SELECT current_setting('{NAME}', true), pg_backend_pid()"
+QUERY = f"SELECT current_setting('{NAME}', true), pg_backend_pid()"
 # An irregular order: a pooler that uses its sessions in turn would pass a check in regular order.
 ORDER = (0, 1, 1, 0, 0, 0, 1)
 
@@ -92,8 +92,8 @@ class BoundedConnection(psycopg.Connection[Any]):
         self, conninfo: str, session: str = "", statement_timeout_ms: int = STATEMENT_TIMEOUT_MS
     ) -> None:
         """Make the settings that a pooler would refuse or drop in a URL; the URL's own win."""
-        is_told = "statement_timeout" in str(conninfo_to_dict(conninfo).get("options") or "")
-        limit = "" if is_told else f"SET statement_timeout = {statement_timeout_ms}"
+        is_set = "statement_timeout" in str(conninfo_to_dict(conninfo).get("options") or "")
+        limit = "" if is_set else f"SET statement_timeout = {statement_timeout_ms}"
         limit_in_force = "SELECT setting FROM pg_settings WHERE name = 'statement_timeout'"
         found = self.run(f"{PLAIN}; {session}; {limit}; {limit_in_force}")
         limit_ms = int(found.get_value(0, 0) or b"0")
@@ -130,8 +130,8 @@ class BoundedConnection(psycopg.Connection[Any]):
         written between two reads costs one round trip. `check` is told how many rows it wrote, and
         may raise; until then nothing is committed.
         """
-        is_begun = self._unsent or self.pgconn.transaction_status != TransactionStatus.IDLE
-        assert is_begun or statement.startswith("BEGIN"), statement
+        is_open = self._unsent or self.pgconn.transaction_status != TransactionStatus.IDLE
+        assert is_open or statement.startswith("BEGIN"), statement
         self._unsent.append((statement, values, check))
 
     def commit(self) -> None:
@@ -236,6 +236,6 @@ def _fault(conninfo: str) -> str | None:
             known = ((first, is_first), (second, is_second))
             for each in ORDER:
                 connection, was = known[each]
-                if connection.execute(LOOK).fetchone() != was:
+                if connection.execute(QUERY).fetchone() != was:
                     return SHARED
     return None

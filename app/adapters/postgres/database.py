@@ -63,7 +63,7 @@ OTHER_TABLES = """
 """
 # All tables are in the first schema of search_path. A database has one log, because channels and
 # advisory locks are those of the whole database. The columns tell our tables from others' so named.
-FIND_PLACE = """
+LOCATE = """
     WITH ours AS (
         SELECT relname, relnamespace::regnamespace::text AS schema FROM pg_class AS c
         JOIN pg_attribute ON attrelid = c.oid WHERE relkind = 'r' AND (relname, attname) IN
@@ -117,14 +117,14 @@ class PostgresDatabase:
         self._pin = ServerPin()
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where the data is, for people to read; holds no secret."""
         parts = conninfo_to_dict(self.url)
         hosts = str(parts.get("host", "localhost")).split(",")
         ports = str(parts.get("port", "5432")).split(",")
         ports *= len(hosts) if len(ports) == 1 else 1
-        places = (f"{host}:{port}" for host, port in zip(hosts, ports, strict=False))
-        return f"{parts.get('dbname', '')} on {', '.join(places)}"
+        addresses = (f"{host}:{port}" for host, port in zip(hosts, ports, strict=False))
+        return f"{parts.get('dbname', '')} on {', '.join(addresses)}"
 
     def log_environment(self) -> dict[str, Any]:
         """Return the settings of the eventsourcing library."""
@@ -217,7 +217,7 @@ class PostgresDatabase:
         ):
             cursor.execute(f"SELECT {DURABLE}; {LOCK_LOG}")
             if cursor.execute(LAST_EVENT).fetchone():
-                raise not_empty(self.place)
+                raise not_empty(self.location)
             try:
                 with cursor.copy(FILL) as copy:
                     copy.set_types(TYPES)
@@ -242,7 +242,7 @@ class PostgresDatabase:
 
     def _misfit(self, connection: BoundedConnection) -> str | None:
         """Say why this database, or the schema of this session, is not the place of our tables."""
-        [(encoding, schema, logs, others)] = connection.execute(FIND_PLACE).fetchall()
+        [(encoding, schema, logs, others)] = connection.execute(LOCATE).fetchall()
         if encoding != "UTF8":
             why = f"its encoding is {encoding}, which cannot hold every name: make one of UTF8"
         elif schema is None:
@@ -262,7 +262,7 @@ class PostgresDatabase:
             why = f"schema {others[0]} holds the tables of a log that is gone"
         else:
             return None
-        return f"DATABASE_URL: {self.place}: {why}"
+        return f"DATABASE_URL: {self.location}: {why}"
 
     @contextmanager
     def migrating(self) -> Iterator[None]:
@@ -364,8 +364,8 @@ def engine_for(
         pool_timeout=POOL_WAIT_S,
         pool_use_lifo=True,
     )
-    begin = BEGIN_DURABLE if synchronous_commit else BEGIN_RELAXED
-    engine.dialect.do_begin = partial(_begin_transaction, begin)  # type: ignore[method-assign]  # There is no event for it.
+    statements = BEGIN_DURABLE if synchronous_commit else BEGIN_RELAXED
+    engine.dialect.do_begin = partial(_begin_transaction, statements)  # type: ignore[method-assign]  # There is no event for it.
     event.listen(engine, "checkout", _check)
     event.listen(engine, "handle_error", _drop_read_only_connections)
     return engine
@@ -389,7 +389,7 @@ def _durable(engine: Engine) -> Engine:
     durable = engine.execution_options()  # A copy with its own events but the same pool.
 
     @event.listens_for(durable, "begin")
-    def tell(connection: Connection) -> None:  # The library would not translate an error in here.
+    def mark(connection: Connection) -> None:  # The library would not translate an error in here.
         connection.connection.info[BEGIN] = BEGIN_DURABLE
 
     return durable

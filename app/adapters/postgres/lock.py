@@ -28,16 +28,16 @@ class SessionLock:
         self._conninfo = conninfo
         self._key = key
         self._connection: BoundedConnection | None = None
-        self._is_held = False
+        self._is_locked = False
         self._checked_at = 0.0
 
     def acquire(self) -> bool:
         """Take the lock if it is free; return whether we hold it. Raises if the server is away."""
         now = time.monotonic()
-        if self._is_held and now < self._checked_at + CHECK_S:
+        if self._is_locked and now < self._checked_at + CHECK_S:
             return True
         try:
-            self._is_held = self._query()
+            self._is_locked = self._query()
         except psycopg.Error as error:
             self.release()
             raise ServiceUnavailable from error
@@ -45,11 +45,11 @@ class SessionLock:
             self.release()
             raise
         self._checked_at = now
-        return self._is_held
+        return self._is_locked
 
     def release(self) -> None:
         """Release the lock, so that another process can take over at once."""
-        self._is_held = False
+        self._is_locked = False
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(psycopg.Error):
@@ -60,7 +60,7 @@ class SessionLock:
             self._connection = BoundedConnection.open(
                 self._conninfo, NOTICE_DEATH, statement_timeout_ms=STATEMENT_TIMEOUT_MS
             )
-        if self._is_held:
+        if self._is_locked:
             self._connection.execute("SELECT 1")
             return True
         row = self._connection.execute("SELECT pg_try_advisory_lock(%s)", [self._key]).fetchone()

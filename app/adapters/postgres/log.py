@@ -164,7 +164,7 @@ class Datastore(PostgresDatastore):
                 "autocommit": True,
                 "cursor_factory": BinaryCursor,
             },
-            connection_class=_noting(self.refusals),
+            connection_class=_remembering(self.refusals),
             configure=lambda connection: self._check_server(connection, conninfo),
             min_size=0,
             max_size=POOL_MAX,
@@ -236,7 +236,7 @@ class Datastore(PostgresDatastore):
             error.__cause__ = refusal
 
 
-def _noting(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnection]:
+def _remembering(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnection]:
     """Return a connection class that remembers why the last connection could not be opened."""
 
     class Noting(LogConnection):
@@ -280,13 +280,13 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         plain = [each for each in self.sql_create_statements if _makes_table(each.as_string())]
         self.sql_create_statements = plain
         self._table = Identifier(self.datastore.schema, events_table_name)
-        asking = Literal([get_topic(each) for each in ROUTES])
+        topics = Literal([get_topic(each) for each in ROUTES])
         sequence = f"{events_table_name}_notification_id_seq"
         self._mend_sequence = MEND_SEQUENCE.format(sequence=sequence, table=events_table_name)
-        place = Identifier(self.datastore.schema, sequence)
-        named = SQL("{}::regclass").format(Literal(place.as_string()))
-        names = {"table": self._table, "sequence": place, "named": named}
-        insert = SQL(INSERT).format(asking=asking, work=Literal(WORK_CHANNEL), **names)
+        name = Identifier(self.datastore.schema, sequence)
+        named = SQL("{}::regclass").format(Literal(name.as_string()))
+        names = {"table": self._table, "sequence": name, "named": named}
+        insert = SQL(INSERT).format(asking=topics, work=Literal(WORK_CHANNEL), **names)
         self._insert_statement = insert.as_bytes()
         self._sequence_statement = SQL(SEQUENCE).format(**names)
         self._newest_statement = SQL(NEWEST).format(table=self._table).as_bytes()

@@ -20,7 +20,7 @@ from app.adapters.postgres.lock import key_of
 POSITIONS_LEFT_OUT = 1_000_000_000
 
 # The timeline of the last checkpoint changes late after a promotion. A standby writes no log.
-PLACE = """
+LOCATION = """
     SELECT to_hex(system_identifier) || '/' || CASE WHEN pg_is_in_recovery() THEN 'standby'
         ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END, pg_is_in_recovery()
     FROM pg_control_system()
@@ -31,13 +31,13 @@ CREATE = """
     CREATE TABLE IF NOT EXISTS {servers} (
         place text PRIMARY KEY, life uuid NOT NULL DEFAULT gen_random_uuid())
 """
-FIND = "SELECT life::text FROM {servers} WHERE place = %s"
+SELECT = "SELECT life::text FROM {servers} WHERE place = %s"
 LEAVE_OUT = """
     SELECT setval(sequence, nextval(sequence) + %s)
     FROM CAST(pg_get_serial_sequence(%s, 'notification_id') AS regclass) AS sequence
     WHERE EXISTS (SELECT FROM {servers})
 """
-BEGIN = "INSERT INTO {servers} (place) VALUES (%s)"
+INSERT = "INSERT INTO {servers} (place) VALUES (%s)"
 
 
 class OtherServer(psycopg.OperationalError):
@@ -59,7 +59,7 @@ class ServerPin:
 
     def __init__(self, events_table: str = "log_events") -> None:
         self._lock = Lock()
-        self._place = ""
+        self._location = ""
         self._life: object = None  # None: `migrate` has not run yet.
         self.is_over = False  # Another server has answered.
         self.name_tables(events_table)
@@ -77,7 +77,7 @@ class ServerPin:
 
     @property
     def name(self) -> str:
-        return f"{self._place}/{self._life}"
+        return f"{self._location}/{self._life}"
 
     def require(self) -> None:
         """Raise OtherServer once another server has answered."""
@@ -88,44 +88,44 @@ class ServerPin:
     def check(self, connection: psycopg.Connection) -> bool:
         """Compare the server of a new connection; return whether it is a standby."""
         with connection.cursor(row_factory=tuple_row) as cursor:
-            place, is_standby = cursor.execute(PLACE).fetchone() or ("", True)
+            location, is_standby = cursor.execute(LOCATION).fetchone() or ("", True)
             life = None
             try:
-                life = self._find(cursor, place)
+                life = self._load(cursor, location)
                 if life is None and not is_standby:
-                    life = self._begin(connection, cursor, place)
+                    life = self._insert(connection, cursor, location)
             # `migrate` has not run yet, or the server takes no writes, so nothing can go wrong.
             except (psycopg.errors.UndefinedTable, psycopg.errors.ReadOnlySqlTransaction):
                 if not connection.autocommit:
                     connection.rollback()
         with self._lock:
-            self._compare(str(place), life)
+            self._compare(str(location), life)
         return bool(is_standby)
 
-    def _compare(self, place: str, life: object) -> None:
-        if not self._place:
-            self._place = place
+    def _compare(self, location: str, life: object) -> None:
+        if not self._location:
+            self._location = location
         if self._life is None:
             self._life = life
-        if self._place != place or (life is not None and self._life != life):
+        if self._location != location or (life is not None and self._life != life):
             self.is_over = True
 
-    def _find(self, cursor: psycopg.Cursor[tuple[object, ...]], place: str) -> object:
-        row = cursor.execute(self._sql(FIND), [place]).fetchone()
+    def _load(self, cursor: psycopg.Cursor[tuple[object, ...]], location: str) -> object:
+        row = cursor.execute(self._sql(SELECT), [location]).fetchone()
         return None if row is None else row[0]
 
-    def _begin(
+    def _insert(
         self,
         connection: psycopg.Connection,
         cursor: psycopg.Cursor[tuple[object, ...]],
-        place: str,
+        location: str,
     ) -> object:
         with connection.transaction():
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [self._lock_key])
-            if self._find(cursor, place) is None:  # Another process may have been first.
+            if self._load(cursor, location) is None:  # Another process may have been first.
                 cursor.execute(self._sql(LEAVE_OUT), [POSITIONS_LEFT_OUT, self._events])
-                cursor.execute(self._sql(BEGIN), [place])
-        return self._find(cursor, place)
+                cursor.execute(self._sql(INSERT), [location])
+        return self._load(cursor, location)
 
     def _sql(self, statement: str) -> Composed:
         return SQL(statement).format(servers=self._servers)

@@ -94,7 +94,7 @@ class PostgresWaker:
         connection.answer_s = PROBE_ANSWER_S
         heard, server = set[str](), connection.pgconn
         # Of what comes before the answer to a question; else the driver would drop it.
-        connection.add_notify_handler(lambda told: heard.add(told.payload))
+        connection.add_notify_handler(lambda notice: heard.add(notice.payload))
         waiting = poll()
         waiting.register(connection.fileno(), POLLIN)
         waiting.register(self._end, POLLIN)
@@ -123,5 +123,5 @@ def streams_of(payloads: Collection[str]) -> Streams | None:
     """Return the streams that notifications name; None if one of them names none."""
     # An older release, which may run at the same time, writes ids with hyphens.
     named = (text.replace("-", "").split(",") for text in payloads if text != NONE)
-    told = {each for streams in named for each in streams}
-    return None if "" in told else told  # One commit had too many streams to name.
+    ids = {each for streams in named for each in streams}
+    return None if "" in ids else ids  # One commit had too many streams to name.

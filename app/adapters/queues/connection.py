@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 PERSISTENT = 2  # The delivery mode of a message that survives a restart of the broker.
 NOT_FOUND = 404
-KEEP_S = 5.0  # How often a thread serves an idle connection, so that heartbeats are answered.
+HEARTBEAT_S = 5.0  # How often a thread serves an idle connection, so that heartbeats are answered.
 # pika's own errors, its error for a failed handshake, and the system's.
 TROUBLE = (AMQPError, AMQPConnectorException, OSError)
 ANSWERS = (AMQPChannelError, UnroutableError, NackError)  # The broker is up, but refuses.
@@ -47,10 +47,10 @@ class SharedChannel:
     def __init__(self, parameters: Sequence[pika.connection.Parameters]) -> None:
         self._parameters = parameters
         beats_s = [each.heartbeat for each in parameters if isinstance(each.heartbeat, int)]
-        self._keep_s = min([KEEP_S, *(beat_s / 3 for beat_s in beats_s if beat_s)])
+        self._heartbeat_s = min([HEARTBEAT_S, *(beat_s / 3 for beat_s in beats_s if beat_s)])
         self._lock = RLock()
         self._closed = Event()
-        self._keeper: Thread | None = None
+        self._heartbeat: Thread | None = None
         self._connection: pika.BlockingConnection | None = None
         self._channel: BlockingChannel | None = None
 
@@ -86,7 +86,7 @@ class SharedChannel:
     def _open(self) -> BlockingChannel:
         if self._connection is None:
             self._connection = pika.BlockingConnection([*self._parameters])
-            self._start_keeper()
+            self._start_heartbeat()
         if self._channel is None:
             self._channel = self._connection.channel()
             self._channel.confirm_delivery()
@@ -98,14 +98,14 @@ class SharedChannel:
             with suppress(*TROUBLE):
                 connection.close()
 
-    def _start_keeper(self) -> None:
-        if self._keeper is None:
+    def _start_heartbeat(self) -> None:
+        if self._heartbeat is None:
             thread = Thread(target=self._keep_alive, name="broker line", daemon=True)
             thread.start()  # It may fail; then the next call tries again.
-            self._keeper = thread
+            self._heartbeat = thread
 
     def _keep_alive(self) -> None:
-        while not self._closed.wait(self._keep_s):
+        while not self._closed.wait(self._heartbeat_s):
             with self._lock:
                 try:
                     if self._connection is not None:

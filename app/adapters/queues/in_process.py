@@ -7,7 +7,7 @@ from dramatiq import Broker, Consumer, Worker
 from dramatiq.brokers.stub import StubBroker
 from dramatiq.middleware import Middleware
 
-LOOK_MS = 200  # How late a consumer notices its end, while there is work.
+POLL_MS = 200  # How late a consumer notices its end, while there is work.
 
 
 class InProcessBroker(StubBroker):
@@ -33,9 +33,9 @@ class InProcessBroker(StubBroker):
         self,
         queue_name: str,
         prefetch: int = 1,
-        timeout: int = LOOK_MS,  # noqa: ARG002  # Part of the port.
+        timeout: int = POLL_MS,  # noqa: ARG002  # Part of the port.
     ) -> Consumer:
-        return super().consume(queue_name, prefetch, LOOK_MS)
+        return super().consume(queue_name, prefetch, POLL_MS)
 
     def backlog(self, queue: str) -> int:
         """Count the messages that wait for a worker of this process."""

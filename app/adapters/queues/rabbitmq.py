@@ -135,10 +135,10 @@ class DurableBroker(RabbitmqBroker):
     ) -> None:
         self._quorum = quorum
         self.on_given_up = on_given_up
-        places = [parameters(each) for each in urls]
+        servers = [parameters(each) for each in urls]
         super().__init__(confirm_delivery=True, middleware=[])
-        self.parameters = places
-        self._shared = SharedChannel(places)
+        self.parameters = servers
+        self._shared = SharedChannel(servers)
         self._seldom_lost = SeldomLost()
         self.logger.addFilter(lambda record: "of the same type twice" not in record.msg)
         # pika logs six lines and two tracebacks for each failed connection; our error says the
@@ -222,8 +222,8 @@ class DurableBroker(RabbitmqBroker):
 
     def _inspect(self, queue: str) -> Any:
         """Return what RabbitMQ tells of a queue, without declaring it; None if there is none."""
-        asked = self._request(lambda channel: channel.queue_declare(queue, passive=True))
-        return asked and asked.method
+        declared = self._request(lambda channel: channel.queue_declare(queue, passive=True))
+        return declared and declared.method
 
     def _request(self, operation: Callable[[BlockingChannel], Any]) -> Any:
         """Run an operation on a queue; return None if there is no such queue."""

@@ -31,7 +31,7 @@ from app.adapters.remote.exchange import (
 )
 from app.adapters.remote.limits import Pause
 from app.watch.logging import request_id_here
-from domain.at_once import resting
+from domain.blocking import blocking
 from domain.cause import Clock
 from domain.provider_errors import OutcomeUnknown, ProviderError, Unavailable
 
@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 
 
 # Called after each try with the provider, how the try ended, and how long it took.
-Tell = Callable[[str, Outcome, float], None]
+OnCall = Callable[[str, Outcome, float], None]
 # Takes the next turn of a rate limit that all processes share, for calls a second, a burst, and the
 # longest wait; returns in how many seconds it is, None if that is too late.
 Pace = Callable[[float, int, float], float | None]
@@ -62,14 +62,14 @@ class RemoteRules:
     """The limits of a provider's API, and how we call it.
 
     `calls_per_s` is what it allows all our processes together, None where there is no limit; after
-    a pause `burst` calls may come at once. A read waits for its turn at most `read_turn_s`, so that
+    a pause `burst` calls may come at once. A read waits for its turn at most `read_pace_s`, so that
     many reads do not delay a change.
     """
 
     calls_max: int = 32  # Calls at the same time, per process.
     calls_per_s: float | None = None
     burst: int = 1
-    read_turn_s: float = inf
+    read_pace_s: float = inf
     body_bytes_max: int = 1 << 20
 
 
@@ -115,7 +115,7 @@ class RemoteApi:
         clock: Clock,
         headers: Mapping[str, str] | None = None,
         rules: RemoteRules | None = None,
-        tell: Tell = lambda provider, outcome, seconds: None,  # noqa: ARG005  # The shape of it.
+        on_call: OnCall = lambda provider, outcome, seconds: None,  # noqa: ARG005  # The shape of it.
         pace: Pace = _no_pace,
         record: Record | None = None,
     ) -> None:
@@ -126,9 +126,9 @@ class RemoteApi:
         self._headers |= {"User-Agent": "carrier-links", **(headers or {})}
         self._transport: Transport | None = None
         self._opening = Lock()
-        self._places = BoundedSemaphore(rules.calls_max)
-        self._hold, self._pace = Pause(clock), pace
-        self._tell, self._record = tell, record
+        self._slots = BoundedSemaphore(rules.calls_max)
+        self._pause, self._pace = Pause(clock), pace
+        self._on_call, self._record = on_call, record
         self._closing = Event()
 
     def read(self, method: str, path: str, *, timeout_s: float, **parts: Unpack[Parts]) -> Reply:
@@ -139,12 +139,12 @@ class RemoteApi:
         ends_s = time.monotonic() + timeout_s
         request = self._request(method, path, **parts)
         for attempt in count(1):
-            began_s = time.monotonic()
-            with resting():
-                found = self._try(request, ends_s, self._rules.read_turn_s, alone=False)
+            started_s = time.monotonic()
+            with blocking():
+                found = self._try(request, ends_s, self._rules.read_pace_s, alone=False)
             if isinstance(found, Reply):
                 return found
-            if found == "unreachable" and time.monotonic() - began_s > DEAF_S:
+            if found == "unreachable" and time.monotonic() - started_s > DEAF_S:
                 raise self._error(found)
             pause_s = PAUSE_S * 2**attempt * (0.5 + random.random() / 2)  # noqa: S311  # No secret.
             in_time = attempt < ATTEMPTS_MAX and time.monotonic() + pause_s < ends_s
@@ -159,7 +159,7 @@ class RemoteApi:
         OutcomeUnknown if the change was sent, and the reply is incomplete or is 5xx.
         """
         request = self._request(method, path, **parts)
-        with resting():
+        with blocking():
             found = self._try(request, time.monotonic() + timeout_s, inf, alone=True)
         if isinstance(found, Reply):
             return found
@@ -197,36 +197,36 @@ class RemoteApi:
         return Request(method, url, body, sent)
 
     def _try(
-        self, request: Request, ends_s: float, turn_s: float, *, alone: bool
+        self, request: Request, ends_s: float, pace_s: float, *, alone: bool
     ) -> Reply | Outcome:
         """Wait until the limits allow a call, then send once."""
-        held = self._closing.is_set() or not self._may_call(ends_s, turn_s)
-        if held or not self._places.acquire(timeout=_left_s(ends_s)):
-            self._tell(self.name, "held", 0.0)
+        refused = self._closing.is_set() or not self._may_call(ends_s, pace_s)
+        if refused or not self._slots.acquire(timeout=_left_s(ends_s)):
+            self._on_call(self.name, "held", 0.0)
             return "held"
-        began_s = time.monotonic()
+        started_s = time.monotonic()
         try:
             reply = self._send(request, ends_s, alone=alone)
         finally:
-            self._places.release()
-        found, seconds = _judged(reply), time.monotonic() - began_s
+            self._slots.release()
+        found, seconds = _judged(reply), time.monotonic() - started_s
         if isinstance(reply, Reply):
-            self._hold.extend(reply.status, reply.headers)
-        self._tell(self.name, "answered" if isinstance(found, Reply) else found, seconds)
+            self._pause.extend(reply.status, reply.headers)
+        self._on_call(self.name, "answered" if isinstance(found, Reply) else found, seconds)
         if self._record is not None:
             self._record(request, reply, seconds)
         return found
 
-    def _may_call(self, ends_s: float, turn_s: float) -> bool:
+    def _may_call(self, ends_s: float, pace_s: float) -> bool:
         """Wait until the limits allow a call; False if that takes longer than its time-out.
 
-        `turn_s` is the longest wait for a turn at the pace that all processes share.
+        `pace_s` is the longest wait for a turn at the pace that all processes share.
         """
         if time.monotonic() >= ends_s:  # The reply to a change sent now could only be lost.
             return False
-        wait_s, rules = self._hold.left_s(), self._rules
+        wait_s, rules = self._pause.left_s(), self._rules
         if rules.calls_per_s is not None and wait_s < _left_s(ends_s):
-            paced_s = self._pace(rules.calls_per_s, rules.burst, min(_left_s(ends_s), turn_s))
+            paced_s = self._pace(rules.calls_per_s, rules.burst, min(_left_s(ends_s), pace_s))
             wait_s = inf if paced_s is None else max(wait_s, paced_s)
         if wait_s >= _left_s(ends_s):
             return False

@@ -194,11 +194,11 @@ class Transport:
         self._origin, self._bytes_max = origin, rules.body_bytes_max
         # Made once: loading the certificates of all authorities takes longer than a handshake.
         self._context = ssl.create_default_context() if origin.scheme == "https" else None
-        self._kept = self._pool(rules.calls_max)
+        self._pooled = self._pool(rules.calls_max)
 
     def send(self, request: Request, timeout_s: float, *, alone: bool) -> Reply | Outcome:
         """Send once, on a new connection if `alone`; return the complete reply, or the outcome."""
-        pool, last = (self._pool(1), {"Connection": "close"}) if alone else (self._kept, {})
+        pool, last = (self._pool(1), {"Connection": "close"}) if alone else (self._pooled, {})
         try:
             answer = pool.urlopen(
                 request.method,
@@ -222,12 +222,12 @@ class Transport:
 
     def close(self) -> None:
         """Close idle connections; those in use are closed when their calls end."""
-        self._kept.close()
+        self._pooled.close()
 
-    def _pool(self, kept: int) -> HTTPConnectionPool:
+    def _pool(self, size: int) -> HTTPConnectionPool:
         kind = _PlainPool if self._context is None else _TlsPool
         host, port = self._origin.host, self._origin.port
-        return kind(host, port, maxsize=kept, retries=False, **_secured(self._context))
+        return kind(host, port, maxsize=size, retries=False, **_secured(self._context))
 
     def _whole(self, answer: BaseHTTPResponse) -> Reply | Outcome:
         """Read a reply to its end, within its limit; only then can the connection be used again."""

@@ -14,7 +14,7 @@ from domain.provider_errors import NotAnswered, NotNow, Unavailable
 T = TypeVar("T")
 
 # Where a value does not fit, by msgspec's message; the rest of the message may hold content.
-PLACE = re.compile(r"`(\$[\w.\[\]]*)`\Z")
+FIELD_PATH = re.compile(r"`(\$[\w.\[\]]*)`\Z")
 MISSING = re.compile(r"Object missing required field `(\w+)`")
 # Statuses that blame the request: about one number or one eSIM it is what the provider says of it.
 BLAMES_THE_REQUEST = {400, 409, 410, 422}
@@ -93,9 +93,9 @@ def decode_entry(entry: msgspec.Raw, kind: type[T]) -> T:
     return _read(bytes(entry), kind, (), "an entry", OddRecord)
 
 
-def place_of(error: Exception) -> str:
+def path_of(error: Exception) -> str:
     """Return the place in a record that msgspec complains of, as a JSON path."""
-    found, missing = PLACE.search(str(error)), MISSING.match(str(error))
+    found, missing = FIELD_PATH.search(str(error)), MISSING.match(str(error))
     return (found[1] if found else "$") + (f".{missing[1]}" if missing else "")
 
 
@@ -112,11 +112,11 @@ def _read(
         for name in path:
             decoded = getattr(decoded, name)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        place = place_of(error)
+        at = path_of(error)
     else:
         return cast("T", decoded)
     # Outside the block above, so that no traceback shows the error that holds content.
-    message = f"{what} cannot be read as {kind.__name__} at {place}"
+    message = f"{what} cannot be read as {kind.__name__} at {at}"
     raise trouble(message)
 
 

@@ -9,7 +9,7 @@ from threading import Lock
 
 from domain.cause import Clock
 
-HOLD_S_MAX = 300.0  # The longest pause, because a header may be wrong.
+PAUSE_S_MAX = 300.0  # The longest pause, because a header may be wrong.
 # How many calls are left, and in how many seconds there are more: RFC 9110 has no such headers.
 REMAINING, RESET = "x-ratelimit-remaining", "x-ratelimit-reset"
 
@@ -31,19 +31,19 @@ class Pause:
         wait_s = _wait_s(status, headers, self._clock())
         if wait_s > 0:
             with self._lock:
-                until_s = time.monotonic() + min(wait_s, HOLD_S_MAX)
+                until_s = time.monotonic() + min(wait_s, PAUSE_S_MAX)
                 self._until_s = max(self._until_s, until_s)
 
 
 def _wait_s(status: int, headers: Mapping[str, str], now: datetime) -> float:
     """Return for how many seconds a reply asks us to wait; 0 for none."""
-    told = headers.get("retry-after", "") if status in {429, 503} else ""
-    if not told and headers.get(REMAINING, "").strip() == "0":
-        told = headers.get(RESET, "")
+    text = headers.get("retry-after", "") if status in {429, 503} else ""
+    if not text and headers.get(REMAINING, "").strip() == "0":
+        text = headers.get(RESET, "")
     try:
-        return float(told)
+        return float(text)
     except ValueError:
-        at, sent = moment_of_header(told), moment_of_header(headers.get("date", ""))
+        at, sent = moment_of_header(text), moment_of_header(headers.get("date", ""))
         return 0.0 if at is None else (at - (sent or now)).total_seconds()
 
 

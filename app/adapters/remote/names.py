@@ -18,32 +18,32 @@ Resolve = Callable[[str, float], Sequence[str] | None]
 class Names:
     """Resolves names with a time limit. Callers with the same name wait for the same thread."""
 
-    def __init__(self, ask: Callable[[str], Sequence[str]] | None = None) -> None:
-        self._ask = ask or _addresses
-        self._asked: dict[str, Future[Sequence[str]]] = {}
+    def __init__(self, resolve: Callable[[str], Sequence[str]] | None = None) -> None:
+        self._resolve = resolve or _addresses
+        self._pending: dict[str, Future[Sequence[str]]] = {}
         self._lock = Lock()
 
     def __call__(self, name: str, ends_s: float) -> Sequence[str] | None:
         """Return the addresses of a name; None if they are not known by `ends_s`."""
         with self._lock:
-            answer = self._asked.get(name)
+            answer = self._pending.get(name)
             if answer is None:
-                if len(self._asked) >= NAMES_MAX:
+                if len(self._pending) >= NAMES_MAX:
                     return None
                 answer = Future()
                 Thread(target=self._run, args=(name, answer), daemon=True).start()
-                self._asked[name] = answer
+                self._pending[name] = answer
         return answer_of(answer, ends_s)
 
     def _run(self, name: str, answer: "Future[Sequence[str]]") -> None:
         found: Sequence[str] = []
         try:
-            found = self._ask(name)
+            found = self._resolve(name)
         except (OSError, UnicodeError):
             pass  # There is no such name, or it cannot be resolved now.
         finally:
             with self._lock:
-                del self._asked[name]
+                del self._pending[name]
             answer.set_result(found)
 
 

@@ -25,7 +25,7 @@ SEGMENT_CHARS = 24  # Longer parts of a path are ids.
 def redacted(request: Request, reply: Reply | Outcome, seconds: float) -> dict[str, Any]:
     """Return one exchange without numbers, ids, names and secrets."""
     url = urlsplit(request.url)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "method": request.method,
         "path": "/".join(_segment(each) for each in url.path.split("/")),
         "query": sorted(name for name, _ in parse_qsl(url.query, keep_blank_values=True)),
@@ -33,10 +33,10 @@ def redacted(request: Request, reply: Reply | Outcome, seconds: float) -> dict[s
         "ms": round(seconds * 1000),
     }
     if not isinstance(reply, Reply):
-        return told | {"outcome": reply}
+        return facts | {"outcome": reply}
     headers = {k: v for k, v in reply.headers.items() if k in HEADERS}
     answer = _shape_of(reply.body, words=True)
-    return told | {"status": reply.status, "headers": headers, "reply": answer}
+    return facts | {"status": reply.status, "headers": headers, "reply": answer}
 
 
 def _segment(text: str) -> str:

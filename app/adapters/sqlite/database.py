@@ -49,7 +49,7 @@ def engine_for(file: DatabaseFile, *, synchronous: str) -> Engine:
     engine = _engine(connect)
 
     @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
+    def on_begin(connection: Connection) -> None:
         options = connection.get_execution_options()
         if options.get("isolation_level") != "AUTOCOMMIT":
             connection.exec_driver_sql(f"BEGIN {options.get('sqlite_begin', 'DEFERRED')}")
@@ -101,7 +101,7 @@ class SqliteFiles:
         self._opened = [DatabaseFile(each) for each in self._files()]
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where the data is, for people to read."""
         return str(self.path.absolute())
 
@@ -230,13 +230,13 @@ class SqliteFiles:
         with self._alone():
             if (name := self.occupied()) is not None:  # A service may have started meanwhile.
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-            placed = [(copy, file, _draft_of(file)) for file, copy in self._copies(directory)]
-            for copy, _, draft in placed:
+            copied = [(copy, file, _draft_of(file)) for file, copy in self._copies(directory)]
+            for copy, _, draft in copied:
                 draft.unlink(missing_ok=True)  # Left behind by a killed restore.
                 draft.touch(mode=0o600)
                 shutil.copyfile(copy, draft)
                 sync(draft)
-            for _, file, draft in reversed(placed):
+            for _, file, draft in reversed(copied):
                 draft.rename(file)
             sync(self.path.parent)
         return True
@@ -251,7 +251,7 @@ class SqliteFiles:
             log.execute("PRAGMA synchronous = FULL")
             log.execute("BEGIN IMMEDIATE")  # Closing rolls back what is not committed.
             if log.execute(LAST_EVENT).fetchone():
-                raise not_empty(self.place)
+                raise not_empty(self.location)
             values = ((at, stream.hex, *event) for at, stream, *event in rows)
             try:
                 log.executemany(FILL, values)

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Lock
 from urllib.parse import unquote
 
-LOOK_S = 0.05
+CHECK_S = 0.05
 Identity = tuple[int, int] | None  # Device and number; None: there is no such file.
 
 
@@ -25,7 +25,7 @@ class DatabaseFile:
         self.uri = f"{self.path.as_uri()}?mode=rw"  # For reading and writing, not for creating.
         self._names = (str(self.path), f"{self.path}-wal")
         self._opened: list[Identity] | None = None
-        self._looks_at_s = 0.0
+        self._checks_at_s = 0.0
         # A look and what follows from it are one step: another thread may open the file meanwhile.
         self._lock = Lock()
 
@@ -53,11 +53,11 @@ class DatabaseFile:
             if self._opened[0] != found[0] or _has_open(self._opened[1]):
                 raise self.gone()
             self._opened = found
-        self._looks_at_s = time.monotonic() + LOOK_S
+        self._checks_at_s = time.monotonic() + CHECK_S
 
     def require_lately(self) -> None:
-        """Require it as of the last `LOOK_S`, because a look would cost more than most reads."""
-        if time.monotonic() > self._looks_at_s:
+        """Require it as of the last `CHECK_S`, because a look would cost more than most reads."""
+        if time.monotonic() > self._checks_at_s:
             self.require()
 
     def _identities(self) -> list[Identity]:

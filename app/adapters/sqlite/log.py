@@ -225,8 +225,8 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
         """
         positions = []
         for event in stored_events:
-            place = (digits_of(event.originator_id), event.originator_version)
-            c.execute(self.insert_events_statement, (*place, event.topic, event.state))
+            key = (digits_of(event.originator_id), event.originator_version)
+            c.execute(self.insert_events_statement, (*key, event.topic, event.state))
             positions.append(c.lastrowid)
         if positions and positions[0] <= self._newest:
             raise self._pool.file.gone()  # An older copy was written into the file.

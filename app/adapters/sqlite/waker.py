@@ -8,7 +8,7 @@ from threading import Lock
 from app.adapters.sqlite.file import DatabaseFile
 from domain.log.signal import Signal
 
-LOOK_S = 0.4  # How often the file is asked whether another process has written to it.
+POLL_S = 0.4  # How often the file is asked whether another process has written to it.
 
 
 class SqliteWaker:
@@ -30,7 +30,7 @@ class SqliteWaker:
         """Wait until the log has grown since the mark, at most `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         while (left_s := deadline - time.monotonic()) > 0:
-            if self._appended.wait(seen, min(left_s, LOOK_S)):
+            if self._appended.wait(seen, min(left_s, POLL_S)):
                 return True
             self._check()
         return self._appended.count != seen

@@ -51,21 +51,21 @@ class HttpSender:
         may_reach: Callable[[Address], bool] | None = None,
         context: ssl.SSLContext | None = None,
         send_s: float = SEND_S,
-        tell: Callable[[str], None] = lambda outcome: None,  # noqa: ARG005  # The shape of it.
+        on_outcome: Callable[[str], None] = lambda outcome: None,  # noqa: ARG005  # The shape of it.
     ) -> None:
         self._allow_private = allow_private
         self._resolve = resolve or Names()  # Of its own: partners choose these names.
         self._may_reach = may_reach or _may_reach
         self._given = context
         self._send_s = send_s
-        self._tell = tell
+        self._on_outcome = on_outcome
 
     def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
         """POST a body once; a failure is returned, not raised."""
-        began_s = time.monotonic()
-        found = self._send(url, headers, body, began_s + self._send_s)
-        duration_ms = round((time.monotonic() - began_s) * 1000)
-        self._tell(f"{found // 100}xx" if isinstance(found, int) else found)
+        started_s = time.monotonic()
+        found = self._send(url, headers, body, started_s + self._send_s)
+        duration_ms = round((time.monotonic() - started_s) * 1000)
+        self._on_outcome(f"{found // 100}xx" if isinstance(found, int) else found)
         if isinstance(found, int):
             return Sent(found, None, duration_ms)
         return Sent(None, found, duration_ms)

@@ -22,7 +22,7 @@ from domain.errors import NotFound, RateLimited, ServiceUnavailable
 from projections.models.transactions import COLUMNS, EntryFilter, Transaction
 
 BEHIND = "The list of transactions is not up to date; try again."
-READ_AT_ONCE = 1_000  # Rows of one SQL query, which bounds the memory of a download.
+READ_ROWS = 1_000  # Rows of one SQL query, which bounds the memory of a download.
 _ROW: Final = convert(example_of(Transaction), Transaction).cells(COLUMNS)
 EXAMPLE: Final = b"".join(csv_blocks(COLUMNS, [_ROW])).decode()
 
@@ -114,16 +114,16 @@ def read_transaction(_: Caller, given: Given[Transaction]) -> Transaction:
 
 
 def _every(parts: Container, organization_id: UUID, wanted: EntryFilter) -> Iterator[Transaction]:
-    """Yield all transactions that match, newest first; each query reads `READ_AT_ONCE`."""
+    """Yield all transactions that match, newest first; each query reads `READ_ROWS`."""
     with parts.views.reading() as connection:
         _, first, last = parts.transactions.span(connection, organization_id, wanted)
     while first <= last:
         with parts.views.reading() as connection:
             found = parts.transactions.listed(
-                connection, organization_id, wanted, (first, last), READ_AT_ONCE
+                connection, organization_id, wanted, (first, last), READ_ROWS
             )
         yield from found
-        if len(found) < READ_AT_ONCE:
+        if len(found) < READ_ROWS:
             return
         last = found[-1].sequence - 1
 
@@ -131,10 +131,10 @@ def _every(parts: Container, organization_id: UUID, wanted: EntryFilter) -> Iter
 def _behind(parts: Container, organization_id: UUID, after: int) -> Iterator[Transaction]:
     """Yield all transactions behind a sequence, oldest first."""
     found: list[Transaction] | None = None
-    while found is None or len(found) == READ_AT_ONCE:
+    while found is None or len(found) == READ_ROWS:
         with parts.views.reading() as connection:
             found, _ = parts.transactions.behind(
-                connection, organization_id, after, offset=0, limit=READ_AT_ONCE
+                connection, organization_id, after, offset=0, limit=READ_ROWS
             )
         yield from found
         after = found[-1].sequence if found else after

@@ -19,7 +19,7 @@ from app.http.edge.callers import challenge
 from app.http.edge.problems import Problem, problem_of_status, retry_after
 from app.http.edge.request import CURRENT
 from app.security.key_file import SigningKeysError
-from app.watch.trouble import log_place, trouble_of
+from app.watch.trouble import log_traceback, trouble_of
 from domain.errors import (
     Conflict,
     InstallationHeld,
@@ -48,7 +48,7 @@ class Outages:
 
     def record(self, error: Exception) -> str:
         """Count a request that gets 503 because of an error; return the reason."""
-        reason = trouble_of(error, self._container.persistence.place)
+        reason = trouble_of(error, self._container.persistence.location)
         now = time.monotonic()
         with self._lock:
             self._unsaid += 1
@@ -86,11 +86,11 @@ def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
     if isinstance(error, NetworkUnavailable) and given.parts.gate.held:
         error = InstallationHeld()  # It was not asked, however well it is.
     if isinstance(error, ServiceUnavailable | OUTAGE):
-        given.kept[OUTAGES].record(error)
+        given.extensions[OUTAGES].record(error)
     if isinstance(error, Refused):
         more = problems.BASIC if error.code == "invalid_client" else challenge(error)
         return error, {**replies.replay_headers(error.is_bound), **more}
     if isinstance(error, OUTAGE | SigningKeysError):  # The reader of the keys has logged it.
         return problems.UNAVAILABLE, {}
-    log_place(logger, error)
+    log_traceback(logger, error)
     return problems.INTERNAL, {}

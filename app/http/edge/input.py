@@ -291,6 +291,15 @@ class JsonNumber(WholeNumber):
         return read if type(read) is int else None
 
 
+class Flag(Reads, fields.Boolean):
+    """True or false, not a text or number that could mean it."""
+
+    def read(self, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise ValidationError(NOT_A_FLAG)
+        return value
+
+
 class Names(Reads, fields.Field[Sequence[str]]):
     """Names with commas between them; one that is given twice counts once."""
 

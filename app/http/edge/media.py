@@ -87,8 +87,8 @@ def also_sent_as(examples: Mapping[str, str]) -> dict[str, Any]:
         media: {"schema": image if media in {SVG, PNG} else text, "example": example}
         for media, example in examples.items()
     }
-    told = [HEADERS[media] for media in examples]
-    headers = {name: {"description": meaning, "schema": text} for name, meaning in told}
+    facts = [HEADERS[media] for media in examples]
+    headers = {name: {"description": meaning, "schema": text} for name, meaning in facts}
     return {"content": content, "headers": headers}
 
 

@@ -64,9 +64,9 @@ class Shown(NamedTuple):
 
 def link_to(operations: str, **value: str) -> dict[str, Any]:
     """Return links to these operations; their parameter has the value at a place in the reply."""
-    ((parameter, place),) = value.items()
+    ((parameter, pointer),) = value.items()
     return {
-        name: {"operationId": name, "parameters": {parameter: f"$response.body#{place}"}}
+        name: {"operationId": name, "parameters": {parameter: f"$response.body#{pointer}"}}
         for name in operations.split()
     }
 
@@ -95,14 +95,14 @@ class Operation:
     is_file: bool = False  # Those come first, for generators would read each of them as JSON.
     tagged: bool = False  # It has an `ETag`, and 304 answers who has it.
     # Reads its input quickly: it returns a `Commit`, so the loop may answer it (`server/loop.py`).
-    at_once: Callable[[Given[Any], bytes], None] | None = None
+    read_on_loop: Callable[[Given[Any], bytes], None] | None = None
     errors: str = ""  # The codes of its refusals, but those that the other fields say.
     invalid: Mapping[str, str] = field(default_factory=dict)  # A field and what can be wrong.
     examples: Sequence[Refused] = ()  # Of its refusals, in place of the example of their class.
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
     name: str = ""  # That of its function.
     route: str = ""  # Its path, with the names of what stands in it.
-    begin: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
+    call: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
     inputs: Mapping[str, Schema] = field(init=False)  # In the order in which they are read.
     parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
     described: dict[str, Any] = field(init=False)  # What the document says of it.
@@ -117,7 +117,7 @@ class Operation:
         fields = self.inputs["query"].fields if self.query else {}
         self.parameters = frozenset(each.data_key or name for name, each in fields.items())
         check = self._check()
-        self.begin = lambda: view(*check())
+        self.call = lambda: view(*check())
         is_open = self.group.scope is None
         serve = (lambda: respond(view(CURRENT.get()))) if is_open else self._served(view, check)
         self.described = self._described()
@@ -134,9 +134,9 @@ class Operation:
 
         Return the claims of the token; raises Unauthorized without a valid one.
         """
-        return claims_of(self._begun())
+        return claims_of(self._enter_context())
 
-    def _begun(self, **path: str) -> Given[Any]:
+    def _enter_context(self, **path: str) -> Given[Any]:
         """Return the context of the request, in which it is now known what answers it."""
         given = CURRENT.get()
         given.parameters, given.scope, given.path = self.parameters, self.group.scope, path
@@ -145,26 +145,26 @@ class Operation:
 
     def _check(self) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
-        takes_body, changes = self.body is not None, not self.line.startswith(READ)
+        has_body, changes = self.body is not None, not self.line.startswith(READ)
         is_strict, read = self.is_strict, self._reading(_set_parts)
 
         def check(**path: str) -> tuple[Any, Given[Any]]:
-            given = self._begun(**path)
+            given = self._enter_context(**path)
             caller = self.who(given, self.group.scope)
             if changes:
                 given.parts.gate.refuse_held()
             if self.feature is not None:
                 self.feature(caller, given)
             given.found = None if self.resource is None else self.resource(caller, given, **path)
-            body = read_body(given.environ) if takes_body else b""
-            if not takes_body and self.resource is not None:
+            body = read_body(given.environ) if has_body else b""
+            if not has_body and self.resource is not None:
                 parse_json(read_body(given.environ))  # Reading a link may ask the network.
             if is_strict:
                 _refuse_unknown(given)
-            if self.at_once is None:
+            if self.read_on_loop is None:
                 read(given)
             else:
-                self.at_once(given, body)
+                self.read_on_loop(given, body)
             given.refuse_over_limit()
             return caller, given
 
@@ -176,7 +176,7 @@ class Operation:
             facts: dict[str, Any] = {"location": "json" if name == "body" else name}
             arguments: Callable[..., Any] = self.group.ARGUMENTS_PARSER.use_args
             if schema.fields:  # Else it takes nothing, and the document says nothing of it.
-                facts["required"] = self.at_once is None and bool(schema.validate({}))
+                facts["required"] = self.read_on_loop is None and bool(schema.validate({}))
                 facts["example"] = getattr(schema, "example", None)
                 arguments = self.group.arguments
             function = arguments(schema, arg_name=name, **facts)(function)

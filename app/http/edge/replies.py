@@ -238,11 +238,11 @@ class Answer(Struct):
     later: Any = None
 
 
-class Begun(Protocol[Result_co]):
+class Pending(Protocol[Result_co]):
     """What only has to be committed."""
 
-    def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
-        """Queue the commit. `tell` is called at the outcome, then `ring`, once for many."""
+    def submit(self, notify: Callable[[], object], wake: Callable[[], object]) -> None:
+        """Queue the commit. `notify` is called at the outcome, then `wake`, once for many."""
 
     def expire(self, age_s: float) -> None:
         """Fail it if it has waited too long."""
@@ -256,12 +256,12 @@ class Begun(Protocol[Result_co]):
 class Commit(Generic[Result]):
     """What an operation returns that ends with a commit, and `answer`, what to answer after it.
 
-    A thread calls `run`, which waits. The loop calls `begin`, which raises WouldWait, with nothing
-    done, where it would have to wait before the commit.
+    A thread calls `run`, which waits. The loop calls `prepare`, which raises WouldBlock, with
+    nothing done, where it would have to wait before the commit.
     """
 
     run: Callable[[], Result]
-    begin: Callable[[], Begun[Result]]
+    prepare: Callable[[], Pending[Result]]
     answer: Callable[[Result], Answer]
 
 

@@ -36,7 +36,7 @@ UUID_FORM = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 # activation code, a secret of ours, a token (RFC 7519).
 _PERSONAL = re.compile(
     r"\+(?:[^0-9A-Za-z]*[0-9]){7}|[0-9](?:[^0-9A-Za-z]*[0-9]){9}"
-    r"|[Ll][Pp][Aa]:|cls_|opk_|whsec_|eyJ"
+    r"|[Ll][Pp][Aa]:|cls_|opk_|hov_|whsec_|eyJ"
 )
 # What is made by chance may hold ten digits: UUIDs, and the long hexadecimal ids of traces.
 _RANDOM = re.compile(
@@ -67,16 +67,16 @@ logger = logging.getLogger("app.http.access")
 class Given(Generic[Found]):
     """One request to an installation, and what it brings once that has been checked.
 
-    `kept` is what the application keeps beside the container. `scope` is that of its operation and
-    `parameters` are those of the query that this reads, once it is known. `at` is when the checks
+    `extensions` are those of the application. `scope` is that of its operation and `parameters` are
+    those of the query that this reads, once it is known. `at` is when the checks
     have begun, in a thread when they have ended. `admission` says how the rate limit has counted
     the request, `found` is what the `resource` of its operation has found by the path. `stale`: the
-    reply shows a read model that is behind; it shows the log as of `as_of`. `held` is given back
-    when the reply has been sent or given up.
+    reply shows a read model that is behind; it shows the log as of `as_of`. `resources` are
+    given back when the reply has been sent or given up.
     """
 
     parts: Container
-    kept: Mapping[str, Any]
+    extensions: Mapping[str, Any]
     environ: dict[str, Any]
     request_id: str
     started_s: float
@@ -92,7 +92,7 @@ class Given(Generic[Found]):
     headers: dict[str, Any] = field(default_factory=dict)
     stale: bool = False
     as_of: datetime | None = None
-    held: ExitStack | None = None
+    resources: ExitStack | None = None
     request: Request | None = None  # Where the loop answers, and something of it is asked for.
     _sent_query: Mapping[str, list[str]] | None = None
 
@@ -135,11 +135,11 @@ class Given(Generic[Found]):
         if is_counted and self.organization_id is not None:
             self.parts.rate_limits.give_back(self.organization_id)
 
-    def acquire(self, place: AbstractContextManager[object]) -> None:
-        """Enter `place` until the last byte of the reply is sent, or the client has gone."""
-        if self.held is None:
-            self.held = ExitStack()
-        self.held.enter_context(place)
+    def acquire(self, slot: AbstractContextManager[object]) -> None:
+        """Enter `slot` until the last byte of the reply is sent, or the client has gone."""
+        if self.resources is None:
+            self.resources = ExitStack()
+        self.resources.enter_context(slot)
 
 
 CURRENT: ContextVar[Given[Any]] = ContextVar("request")

@@ -37,15 +37,15 @@ def named(part: Any, schemas: dict[str, Any]) -> Any:
         return [named(each, schemas) for each in part]
     if not isinstance(part, dict):
         return part
-    told = {name: named(each, schemas) for name, each in part.items()}
-    if NAME not in told:
-        return told
-    name, others = told.pop(NAME), told.pop(OR, [])
-    around = {key: told.pop(key) for key in ("description", "examples", "default") if key in told}
+    parts = {name: named(each, schemas) for name, each in part.items()}
+    if NAME not in parts:
+        return parts
+    name, others = parts.pop(NAME), parts.pop(OR, [])
+    around = {key: parts.pop(key) for key in ("description", "examples", "default") if key in parts}
     if others == [MORE_MAY_COME]:  # Both schemas get names, or generators would make one up.
-        schemas[f"Known{name}"] = told
-        told, others = {"anyOf": [ref(f"Known{name}"), *others]}, []
-    schemas[name] = told
+        schemas[f"Known{name}"] = parts
+        parts, others = {"anyOf": [ref(f"Known{name}"), *others]}, []
+    schemas[name] = parts
     return around | ({"anyOf": [ref(name), *others]} if others else ref(name))
 
 
@@ -63,8 +63,8 @@ def _example(kind: inspect.Type, name: str, facts: Mapping[str, object] = {}) ->
         if shown := each.get("examples") or each.get("enum"):
             return shown[0]
     if isinstance(kind, inspect.StructType):
-        told = (each for each in kind.fields if each.name not in facts and _is_shown(each))
-        shown = {each.encode_name: _example(each.type, _named(kind, each)) for each in told}
+        fields = (each for each in kind.fields if each.name not in facts and _is_shown(each))
+        shown = {each.encode_name: _example(each.type, _named(kind, each)) for each in fields}
         return {**shown, **facts}
     if isinstance(kind, inspect.CollectionType):
         return [_example(kind.item_type, name)]

@@ -15,7 +15,7 @@ from projections.models.transactions import KIND, KINDS
 Month = Annotated[
     str, means("A calendar month (UTC).", example="2026-11", pattern="^[0-9]{4}-[0-9]{2}$")
 ]
-Place = Annotated[int | None, means("Null in a month without a transaction.")]
+Ordinal = Annotated[int | None, means("Null in a month without a transaction.")]
 
 
 class StatementLine(Shape):
@@ -46,10 +46,10 @@ class Statement(StatementSummary, kw_only=True):
 
     organization: Annotated[UUID, means("Your organization.")]
     lines: Annotated[Sequence[StatementLine], means("One for each kind that there was.")]
-    first_sequence: Place
-    last_sequence: Place
-    first_position: Place
-    last_position: Place
+    first_sequence: Ordinal
+    last_sequence: Ordinal
+    first_position: Ordinal
+    last_position: Ordinal
     checkpoint: Annotated[
         str | None,
         means(

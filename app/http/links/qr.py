@@ -8,7 +8,7 @@ from struct import pack
 import segno
 
 QUIET = 4  # Modules around the symbol that stay white, so that a scanner finds it.
-PNG_BEGINS = b"\x89PNG\r\n\x1a\n"
+PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 GREY_OF_ONE_BIT = b"\x01\0\0\0\0"  # Bits, kind of colour, compression, filter, not interlaced.
 
 
@@ -28,7 +28,7 @@ def as_png(text: str, size: int) -> bytes:
     lines = zlib.compress(b"".join(b"\0" + line for line in _lines(code, scale, size)), 9)
     header = pack(">II", size, size) + GREY_OF_ONE_BIT
     chunks = ((b"IHDR", header), (b"IDAT", lines), (b"IEND", b""))
-    return PNG_BEGINS + b"".join(
+    return PNG_MAGIC + b"".join(
         pack(">I", len(data)) + name + data + pack(">I", zlib.crc32(name + data))
         for name, data in chunks
     )

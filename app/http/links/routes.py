@@ -450,8 +450,8 @@ def list_topup_plans(caller: Caller, given: Given[Link]) -> list[Plan]:
     offered, now = None if parts.gate.is_drained(link.network) else link.network, parts.clock()
     rows = [row.at(now) for row in rows if (row.terms.network or SIMULATED) == offered]
     rows = _nearest_first(rows, link)
-    taken = _accepted(parts, link, rows) if link.sponsor_profile is None else None
-    return [show_plan(row) for row in rows if taken is None or row.terms.provider_plan_id in taken]
+    ids = _accepted(parts, link, rows) if link.sponsor_profile is None else None
+    return [show_plan(row) for row in rows if ids is None or row.terms.provider_plan_id in ids]
 
 
 def _accepted(parts: Container, link: Link, rows: Sequence[PlanRow]) -> Collection[str] | None:
@@ -475,7 +475,7 @@ def _nearest_first(rows: Sequence[PlanRow], link: Link) -> list[PlanRow]:
     return sorted(rows, key=rank)
 
 
-def take_notification(name: str) -> Response:
+def receive_notification(name: str) -> Response:
     """Take a notification of a network, whose signature stands in place of a token."""
     request, given = current_request(), CURRENT.get()
     body = request.get_data()

@@ -166,8 +166,8 @@ def items_of(parts: Container, row: JobRow, numbers: list[str]) -> Iterator[list
             settled[block].append(settlement)
     still_open = "pending" if row.cancelled_count == 0 else "cancelled"
     for block, start in enumerate(range(0, len(numbers), SLICE_ITEMS)):
-        asked = numbers[start : start + SLICE_ITEMS]
-        items = [JobItem(each, still_open, None, None) for each in asked]
+        batch = numbers[start : start + SLICE_ITEMS]
+        items = [JobItem(each, still_open, None, None) for each in batch]
         for settlement in settled.pop(block, ()):
             _settle(parts, row, settlement, items, start)
         yield items
@@ -267,10 +267,10 @@ def results_reply(parts: Container, row: JobRow, wanted: str, status: str | None
     return Response(sent, headers=attachment(name), content_type=TYPES[wanted])
 
 
-def format_of(asked: str | None) -> str:
+def format_of(wanted: str | None) -> str:
     """Return the format that a request asks for, by its query or else by `Accept`."""
-    if asked:
-        return asked
+    if wanted:
+        return wanted
     media = preferred(CSV, NDJSON)
     return next(name for name, its in TYPES.items() if its == media)
 

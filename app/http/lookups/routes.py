@@ -71,7 +71,7 @@ _TO_CHARGE: Final = link_to("read_transaction", transaction_id="/meta/charge/tra
     body=LookupBody,
     key=True,
     buys=True,
-    at_once=read_input,
+    read_on_loop=read_input,
     reply=Shown(ANSWER, leads_to=link_to("read_lookup", lookup_id="/meta/lookup_id") | _TO_CHARGE),
     errors="NUMBER_LOOKUP_DISABLED NOT_FOUND IDEMPOTENCY_IN_PROGRESS NUMBER_LOOKUP_UNAVAILABLE",
     invalid={"phone_number": NOT_E164},
@@ -97,12 +97,12 @@ def look_up(caller: Caller, given: Given[None]) -> Commit[LookupResult]:
         given.key,
         sent.get("max_age"),
     )
-    lookups, asked = parts.single_lookup, (wanted, given.cause())
+    lookups, arguments = parts.single_lookup, (wanted, given.cause())
 
     def answer(result: LookupResult) -> Answer:
         return Answer(lookup_reply(given, result), headers=replay_headers(result.replayed))
 
-    return Commit(partial(lookups.run, *asked), partial(lookups.begin, *asked), answer)
+    return Commit(partial(lookups.run, *arguments), partial(lookups.prepare, *arguments), answer)
 
 
 def _load_lookup(caller: Caller, given: Given[Any], lookup_id: str) -> LookupResult:

@@ -32,7 +32,7 @@ HEAD_BYTES_MAX = 64 * 1024  # Also the limit of what may stand between two parts
 HEADERS_MAX = 100
 NAME_BYTES_MAX = 100  # More than any header that is read has; what is remembered stays small.
 # Bytes of all connections together: twice what the threads can take.
-HELD_BYTES_MAX = 2 * HTTP_THREADS * BODY_BYTES_MAX
+BUFFERED_BYTES_MAX = 2 * HTTP_THREADS * BODY_BYTES_MAX
 RECOUNT_BYTES = 16 * 1024 * 1024  # After this many new bytes the bytes held are added up.
 CONNECTIONS_MAX = 4096
 FILES = 2 * CONNECTIONS_MAX  # Half of all open files are left to the rest of the process.
@@ -147,10 +147,10 @@ class Load:
         self._more_bytes = 0
         total = sum(each.buffered_bytes() for each in self._connections)
         for each in [*self.waiting]:
-            if total <= HELD_BYTES_MAX:
+            if total <= BUFFERED_BYTES_MAX:
                 return
-            if held := each.buffered_bytes():
-                total -= held
+            if size := each.buffered_bytes():
+                total -= size
                 each.cut_off(problems.UNAVAILABLE)
 
 
@@ -269,8 +269,8 @@ class Connection(HttpToolsProtocol):
         """Have a complete request answered, behind those that came before it."""
         if not self.parser.should_upgrade():  # Otherwise `_read_again` parses it anew.
             version = self.parser.get_http_version()
-            keep = version == "1.1" and self.parser.should_keep_alive() and not self._stopping
-            self._enqueue(self.parser.get_method().decode(), version, keep=keep)
+            keep_alive = version == "1.1" and self.parser.should_keep_alive() and not self._stopping
+            self._enqueue(self.parser.get_method().decode(), version, keep_alive=keep_alive)
 
     # Called by uvicorn.
 
@@ -398,9 +398,9 @@ class Connection(HttpToolsProtocol):
             return min(PARSE_BYTES, self._left) if self._left > 0 else PARSE_BYTES
         if not self._at:  # Empty lines may stand before a request (RFC 9112 §2.2).
             self._backlog = self._backlog.lstrip(b"\r\n")
-        begun = self._raw[-3:] if self._at else b""
-        end = (begun + self._backlog[:PARSE_BYTES]).find(b"\r\n\r\n")
-        return PARSE_BYTES if end < 0 else end + 4 - len(begun)
+        lead = self._raw[-3:] if self._at else b""
+        end = (lead + self._backlog[:PARSE_BYTES]).find(b"\r\n\r\n")
+        return PARSE_BYTES if end < 0 else end + 4 - len(lead)
 
     def _parse(self, data: bytes) -> None:
         self._quiet += len(data)
@@ -441,7 +441,7 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, problem: Refused) -> None:
         """Answer a problem in its turn, then close, because what follows cannot be trusted."""
         if not self._last:
-            self._enqueue("-", keep=False, problem=problem)
+            self._enqueue("-", keep_alive=False, problem=problem)
 
     def _environ(self, method: str, version: str) -> Environ:
         """Return the request as WSGI has it; a header that comes twice is joined into one value."""
@@ -464,7 +464,7 @@ class Connection(HttpToolsProtocol):
         return environ
 
     def _enqueue(
-        self, method: str, version: str = "1.1", *, keep: bool, problem: Refused | None = None
+        self, method: str, version: str = "1.1", *, keep_alive: bool, problem: Refused | None = None
     ) -> None:
         """Have a request answered, after those that came before it."""
         scope = {
@@ -485,12 +485,12 @@ class Connection(HttpToolsProtocol):
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
             expect_100_continue=False,
-            keep_alive=keep,
+            keep_alive=keep_alive,
             on_response=self.on_response_complete,
         )
         self._given = len(self._body)
         self._forget()
-        self._idle, self._last = False, not keep
+        self._idle, self._last = False, not keep_alive
         if self._is_busy():
             self.pipeline.appendleft((cycle, self.app))
             return

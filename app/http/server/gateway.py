@@ -18,16 +18,16 @@ from typing import Any, Protocol
 from wsgiref.types import WSGIApplication
 
 from app.http.edge.problems import INTERNAL, UNAVAILABLE
-from app.http.edge.replies import LATER, Begun
+from app.http.edge.replies import LATER, Pending
 from app.http.server.loop import ALIVE, LIVEZ, Environ, Loop, Reply, Started
 from app.http.server.threads import Renewals, Threads, soon
-from app.watch.trouble import log_place
-from domain.at_once import WouldWait, at_once, resting
+from app.watch.trouble import log_traceback
+from domain.blocking import WouldBlock, blocking, forbid_blocking
 from domain.errors import RateLimited, Refused
 from domain.limiter import Limiter, Owner
 
-TURNS_MAX = 16  # Requests that the loop starts before it reads what else has come: some 4 ms.
-TURNS_OF_ONE = TURNS_MAX // 4  # While others come.
+ROUND_MAX = 16  # Requests that the loop starts before it reads what else has come: some 4 ms.
+ROUND_OF_ONE_MAX = ROUND_MAX // 4  # While others come.
 SHARED_S = 1.0  # So long all callers of a probe get the same reply.
 # A reply in parts holds its thread to the end, so a slow reader is cut off after this time.
 STREAM_S = 600.0
@@ -69,14 +69,14 @@ class Gateway:
         """Start the threads. `address` is ours."""
         self._service = service
         # There are as many places as connections.
-        self._turns = Limiter(TURNS_MAX, TURNS_OF_ONE, alone=TURNS_MAX, places=sys.maxsize)
+        self._slots = Limiter(ROUND_MAX, ROUND_OF_ONE_MAX, alone=ROUND_MAX, places=sys.maxsize)
         self._round: list[Owner] = []  # Who has a turn in this round of the loop.
         # By the route of a probe: since when its reply holds, and the reply.
         self._shared: dict[str, tuple[float, Future[Reply | None]]] = {}
-        self._new: list[tuple[Begun[Any], Future[None]]] = []  # Started in this round of the loop.
+        self._new: list[tuple[Pending[Any], Future[None]]] = []  # Started in this round.
         # By its outcome, what waits for that, and since when.
-        self._waiting: dict[Future[None], tuple[Begun[Any], float]] = {}
-        self._told = deque[Future[None]]()  # Those whose outcome is there.
+        self._waiting: dict[Future[None], tuple[Pending[Any], float]] = {}
+        self._done = deque[Future[None]]()  # Those whose outcome is there.
         self._parked: set[Future[bool]] | None = set()  # What replies wait for; None: at the end.
         self._base = {
             "SCRIPT_NAME": "",
@@ -106,7 +106,7 @@ class Gateway:
             reply = loop.problem(UNAVAILABLE, environ)
             reply.headers.append(("Connection", "close"))
         except Exception as error:  # noqa: BLE001  # There is an answer to every error.
-            log_place(logger, error)
+            log_traceback(logger, error)
             reply = loop.problem(INTERNAL, environ)
         if reply is not None:
             await send(_start_of(reply.status, reply.headers))
@@ -115,8 +115,8 @@ class Gateway:
     def expire(self) -> None:
         """End work that has waited too long for its outcome."""
         now_s = time.monotonic()
-        for begun, since_s in [*self._waiting.values()]:
-            begun.expire(now_s - since_s)
+        for pending, since_s in [*self._waiting.values()]:
+            pending.expire(now_s - since_s)
 
     def end_waits(self) -> None:
         """Send every reply that waits for news as it is, and let no other one wait."""
@@ -133,7 +133,7 @@ class Gateway:
         self, loop: Loop, environ: Environ, body: bytes, receive: Receive, send: Send
     ) -> Reply | None:
         """Answer in turn; None: the reply has been sent. Raises Refused where too many wait."""
-        await self._turn(owner := loop.owner(environ))
+        await self._join_round(owner := loop.owner(environ))
         if (route := loop.probe(environ)) is not None:
             return await self._share(route, _Call(loop, environ, b"", send))
         owner, reply = await self._try(loop, owner, environ, body)
@@ -147,12 +147,12 @@ class Gateway:
                 reply = await self._submit(owner, call)
         return reply
 
-    async def _turn(self, owner: Owner) -> None:
+    async def _join_round(self, owner: Owner) -> None:
         """Wait for a turn on the loop: at once, unless many have come in this round."""
         loop = asyncio.get_running_loop()
-        turn: Future[None] = loop.create_future()
-        if not self._turns.enter(owner, partial(_settle, turn)):
-            await turn
+        slot: Future[None] = loop.create_future()
+        if not self._slots.enter(owner, partial(_settle, slot)):
+            await slot
         if not self._round:
             loop.call_soon(self._end_round)
         self._round.append(owner)
@@ -160,7 +160,7 @@ class Gateway:
     def _end_round(self) -> None:
         ended, self._round = self._round, []
         for owner in ended:
-            self._turns.leave(owner)
+            self._slots.leave(owner)
 
     async def _share(self, route: str, call: "_Call") -> Reply | None:
         """Return the reply of a probe that all its callers get for a while; one of them asks."""
@@ -172,10 +172,10 @@ class Gateway:
             reply = shared.result()
             return reply and call.replies.again(reply, route, call.environ)
         # It must suit all: as if asked with a GET that says nothing of its caller but its id.
-        asked = call.environ
-        call.environ = {name: asked[name] for name in asked if not name.startswith(SAID)} | {
+        environ = call.environ
+        call.environ = {name: environ[name] for name in environ if not name.startswith(SAID)} | {
             "REQUEST_METHOD": "GET",
-            "HTTP_X_REQUEST_ID": asked.get("HTTP_X_REQUEST_ID", ""),
+            "HTTP_X_REQUEST_ID": environ.get("HTTP_X_REQUEST_ID", ""),
         }
         shared = self._submit(None, call)
         self._shared[route] = time.monotonic(), shared
@@ -194,9 +194,9 @@ class Gateway:
         read = set[Hashable]()
         while True:
             try:
-                with at_once(self._renewals.request):
+                with forbid_blocking(self._renewals.request):
                     owner, started = replies.start(environ, body)
-            except WouldWait as missing:
+            except WouldBlock as missing:
                 key, first = missing.key, missing.read
             else:
                 return owner, await self._outcome(started)
@@ -210,14 +210,14 @@ class Gateway:
             return started
         loop = asyncio.get_running_loop()
         outcome: Future[None] = loop.create_future()
-        self._waiting[outcome] = started.begun, time.monotonic()
+        self._waiting[outcome] = started.pending, time.monotonic()
         if not self._new:
             loop.call_soon(self._commit, loop)
-        self._new.append((started.begun, outcome))
+        self._new.append((started.pending, outcome))
         try:
             await outcome
             return started.reply()
-        except WouldWait:
+        except WouldBlock:
             return None
         finally:
             del self._waiting[outcome]
@@ -225,17 +225,17 @@ class Gateway:
     def _commit(self, loop: AbstractEventLoop) -> None:
         """Submit what a round has started together, so that few commits and wake-ups serve it."""
         new, self._new = self._new, []
-        ring = partial(soon, loop, self._settle)
-        for begun, outcome in new:
+        wake = partial(soon, loop, self._settle)
+        for pending, outcome in new:
             try:
-                begun.submit(partial(self._told.append, outcome), ring)
+                pending.submit(partial(self._done.append, outcome), wake)
             except Exception as error:  # noqa: BLE001  # It is that of the request.
                 if not outcome.done():
                     outcome.set_exception(error)
 
     def _settle(self) -> None:
-        while self._told:
-            _settle(self._told.popleft())
+        while self._done:
+            _settle(self._done.popleft())
 
     def _submit(self, owner: Owner, call: "_Call") -> Future[Reply | None]:
         """Have a call run in a thread. Raises Refused where too many wait."""
@@ -287,7 +287,7 @@ class _Call:
             reply = self._call(app, {**base, **self.environ, "wsgi.input": BytesIO(self._body)})
         except BaseException as error:  # noqa: BLE001  # Whatever the error, the thread goes on to the next request.
             if not isinstance(error, OSError):  # The client has gone, or is too slow.
-                log_place(logger, error)
+                log_traceback(logger, error)
             if self._until_s is None:
                 reply = self.replies.problem(INTERNAL, self.environ)
         soon(self.ended.get_loop(), partial(_settle, self.ended, reply))
@@ -323,7 +323,7 @@ class _Call:
         assert self._until_s is not None
         sent = asyncio.run_coroutine_threadsafe(self._asgi_send(message), self.ended.get_loop())
         try:
-            with resting():
+            with blocking():
                 sent.result(max(0.0, self._until_s - time.monotonic()))
         except TimeoutError:
             sent.cancel()

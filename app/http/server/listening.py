@@ -15,7 +15,7 @@ import uvloop
 from app.http.server.connection import Connection, Load
 from app.http.server.gateway import Gateway
 from app.settings import Settings, WrongSetting
-from app.watch.trouble import log_place
+from app.watch.trouble import log_traceback
 
 BACKLOG = 1024
 TICKS = 10  # Uvicorn looks after itself so often in a second.
@@ -134,4 +134,4 @@ class Server(uvicorn.Server):
 def _log_failure(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     error = context.get("exception")
     if isinstance(error, Exception) and not isinstance(error, OSError):
-        log_place(logger, error)
+        log_traceback(logger, error)

@@ -2,7 +2,7 @@
 
 It answers probes that ask nobody, and refuses unknown paths, wrong methods and tokens. It starts
 operations that only have to wait for their commit: they are the same functions, behind the same
-checks, as in a thread of Flask. Where one would have to wait, it raises WouldWait with nothing
+checks, as in a thread of Flask. Where one would have to wait, it raises WouldBlock with nothing
 done, and a thread does it all again.
 """
 
@@ -35,7 +35,7 @@ from app.http.edge.request import (
     request_id_of,
 )
 from app.security.tokens import Claims
-from domain.at_once import NeedsThread, WouldWait
+from domain.blocking import NeedsThread, WouldBlock
 from domain.cause import Clock
 from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
 from domain.limiter import Owner
@@ -63,10 +63,10 @@ class Reply(NamedTuple):
 class Started(NamedTuple):
     """What has only to be committed, and what makes the reply to its outcome.
 
-    That raises WouldWait if a thread must answer the request from scratch.
+    That raises WouldBlock if a thread must answer the request from scratch.
     """
 
-    begun: replies.Begun[Any]
+    pending: replies.Pending[Any]
     reply: Callable[[], Reply]
 
 
@@ -103,7 +103,7 @@ class Loop:
     def start(self, environ: Environ, body: bytes) -> tuple[Owner, Started | Reply | None]:  # noqa: ARG002  # Elsewhere it is read.
         """Start or answer a request; None: it is for a thread, in the queue of that owner.
 
-        Called where nobody may wait. Raises WouldWait, with nothing done, where it would have to.
+        Called where nobody may wait. Raises WouldBlock, with nothing done, where it would have to.
         """
         return self.owner(environ), None
 
@@ -138,10 +138,10 @@ class Loop:
         return request_id
 
 
-class AtOnce(Loop):
+class OperationLoop(Loop):
     """Starts requests of an installation on the loop, each in an asyncio task of its own.
 
-    `find` names the operation of a request (None: it is none of ours), or raises HTTPException.
+    `operation_of` finds the operation of a request (None: none of ours), or raises HTTPException.
     `open_` makes its context; `end` logs its reply, and returns the headers that every reply has.
     `started` are the operations that start here, by method and path.
     """
@@ -149,7 +149,7 @@ class AtOnce(Loop):
     def __init__(
         self,
         container: Container,
-        find: Callable[[Environ], Operation | None],
+        operation_of: Callable[[Environ], Operation | None],
         open_: Callable[[Environ], Given[Any]],
         end: Close,
         started: Mapping[tuple[str, str], Operation],
@@ -158,7 +158,7 @@ class AtOnce(Loop):
         super().__init__(container.clock, count=count_of(container), **own)
         self._verifier = container.verifier
         self._address = partial(caller_address, proxies=container.settings.trusted_proxies)
-        self._find, self._open, self._end = find, open_, end
+        self._operation_of, self._open, self._end = operation_of, open_, end
         self._started = started
         self._second, self._wrong = 0, Counter[str]()  # Wrong tokens in it, by address.
 
@@ -176,7 +176,7 @@ class AtOnce(Loop):
         method = environ["REQUEST_METHOD"]
         started = self._started.get((method, environ["REQUEST_URI"]))
         try:
-            operation = started or self._find(environ)
+            operation = started or self._operation_of(environ)
         except HTTPException as error:
             self._enter(environ)
             return None, self._whole(method, "-", reply_of(error))
@@ -217,34 +217,34 @@ class AtOnce(Loop):
         method, route = operation.line.split()
         whole = partial(self._whole, method, route)
         try:
-            commit = operation.begin()
+            commit = operation.call()
             assert isinstance(commit, replies.Commit), commit
-            begun = commit.begin()
+            pending = commit.prepare()
         except (Refused, HTTPException) as error:
             return whole(reply_of(error))
         except (NeedsThread, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
             context.give_back()
             return None
-        except WouldWait:
+        except WouldBlock:
             context.give_back()
             raise
 
         def reply() -> Reply:
-            """Return the reply to the outcome; WouldWait if nothing was committed.
+            """Return the reply to the outcome; WouldBlock if nothing was committed.
 
             An unknown outcome is a 503, because something may have been committed.
             """
             try:
-                return whole(replies.written(commit.answer(begun.result())))
+                return whole(replies.written(commit.answer(pending.result())))
             except ServiceUnavailable as error:
                 return whole(reply_of(error))
             except (Conflict, Refused):
                 context.give_back()
-                raise WouldWait from None
+                raise WouldBlock from None
             except Exception as error:  # noqa: BLE001  # A bug of ours.
                 return whole(reply_of(error))
 
-        return Started(begun, reply)
+        return Started(pending, reply)
 
     def _whole(self, method: str, route: str, reply: replies.Written) -> Reply:
         body, status, headers = reply

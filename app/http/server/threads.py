@@ -15,7 +15,7 @@ from threading import Thread
 from typing import Any
 
 from app.settings import HTTP_THREADS
-from domain.at_once import Read, let_others_on
+from domain.blocking import Read, on_blocking
 from domain.errors import Refused
 from domain.limiter import Limiter, Owner, share_of
 
@@ -24,7 +24,7 @@ OF_ONE_MAX = COMPUTING_MAX // 4
 # While nobody else comes. The rest is left to who comes next: calls that wait, but may rest no
 # more, end only when what they wait for comes.
 ALONE_MAX = COMPUTING_MAX - OF_ONE_MAX
-RESTING_MAX = HTTP_THREADS - COMPUTING_MAX  # So each call that has a slot has a thread.
+BLOCKED_MAX = HTTP_THREADS - COMPUTING_MAX  # So each call that has a slot has a thread.
 WAITING_MAX = 1024  # More would wait longer than any client does, so they are refused at once.
 BEYOND_SHARE = "Too many of your requests wait to be answered; try again."
 # Memories that end soon are read together: after a pause each reading by itself takes five times as
@@ -48,7 +48,7 @@ class Threads:
             places=WAITING_MAX,
             beyond_share=BEYOND_SHARE,
         )
-        self._resting = Limiter(RESTING_MAX, share_of(RESTING_MAX))
+        self._blocked = Limiter(BLOCKED_MAX, share_of(BLOCKED_MAX))
         self._ready: SimpleQueue[tuple[Owner, Run] | None] = SimpleQueue()
         for number in range(HTTP_THREADS):
             Thread(target=self._work, name=f"http-{number}", daemon=True).start()
@@ -67,7 +67,7 @@ class Threads:
     def _work(self) -> None:
         while (call := self._ready.get()) is not None:
             owner, run = call
-            let_others_on(partial(self._lend_slot, owner))
+            on_blocking(partial(self._lend_slot, owner))
             run()
             del call, run  # A waiting thread must not keep its last request in memory.
             self._computing.leave(owner)
@@ -77,7 +77,7 @@ class Threads:
         """Lend the slot of a thread to another call, unless too many of the owner rest already."""
         with ExitStack() as stack:
             with suppress(Refused):
-                stack.enter_context(self._resting.slot(owner))
+                stack.enter_context(self._blocked.slot(owner))
                 self._computing.leave(owner)
                 stack.callback(self._computing.reacquire, owner)
             yield

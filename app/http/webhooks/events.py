@@ -22,9 +22,9 @@ from app.http.edge.operation import Group
 from app.http.edge.replies import Answer, example, mark_stale
 from app.http.edge.request import CURRENT, Given
 from app.http.edge.schemas import OR_EMPTY
-from app.http.webhooks import told
+from app.http.webhooks import message_docs
 from app.security.authorization import Caller
-from app.watch.trouble import log_place
+from app.watch.trouble import log_traceback
 from domain.errors import NotFound, Refused, ServiceUnavailable, ValidationFailed
 from domain.ids import derive_id
 from domain.limiter import Limiter
@@ -114,7 +114,7 @@ class PulledEvent(Struct):
     """An event as a webhook tells it."""
 
     id: Annotated[UUID, means("The event; with `webhook_id`, the `webhook-id` at that endpoint.")]
-    body: Annotated[Any, told.body("What a webhook has as its body.")]
+    body: Annotated[Any, message_docs.body("What a webhook has as its body.")]
 
 
 class EventPage(Struct):
@@ -136,26 +136,26 @@ class Waiters:
 
     def __init__(self, parts: Container) -> None:
         self._parts = parts
-        self._places = Limiter(WAITING_MAX, WAITING_OF_ONE_MAX)
+        self._slots = Limiter(WAITING_MAX, WAITING_OF_ONE_MAX)
         self._lock = Lock()
         self._waiting: dict[Waiter, Callable[[], object]] = {}
-        self._looking = False
+        self._is_polling = False
         self._seen = 0  # The position up to which nobody who waits has missed anything.
 
-    def enter(self, waiter: "Waiter", tell: Callable[[], object]) -> bool:
+    def enter(self, waiter: "Waiter", on_news: Callable[[], object]) -> bool:
         """Let it wait until it is told; False if too many wait."""
         with self._lock, suppress(Refused):
-            if not self._looking:
+            if not self._is_polling:
                 Thread(target=self._run, name="events", daemon=True).start()
-                self._looking = True
-            self._places.enter(waiter.organization_id, tell)
+                self._is_polling = True
+            self._slots.enter(waiter.organization_id, on_news)
             self._seen = min(self._seen, waiter.after) if self._waiting else waiter.after
-            self._waiting[waiter] = tell
+            self._waiting[waiter] = on_news
             return True
         return False
 
     def leave(self, waiter: "Waiter") -> None:
-        self._places.leave(waiter.organization_id)
+        self._slots.leave(waiter.organization_id)
         with self._lock:
             self._waiting.pop(waiter, None)
 
@@ -166,7 +166,7 @@ class Waiters:
             try:
                 is_behind = self._refresh()
             except Exception as error:  # noqa: BLE001  # Those who wait get an answer all the same.
-                log_place(logger, error)
+                log_traceback(logger, error)
                 self._notify(None)
             pause.wait(PACE_S)
             if not is_behind:
@@ -174,8 +174,8 @@ class Waiters:
 
     def _goes_on(self) -> bool:
         with self._lock:
-            self._looking = bool(self._waiting)
-            return self._looking
+            self._is_polling = bool(self._waiting)
+            return self._is_polling
 
     def _refresh(self) -> bool:
         """Tell those for whom there is news; return whether more may come at once."""
@@ -192,11 +192,11 @@ class Waiters:
     def _notify(self, news: News | None, after: int = 0, until: int = 0) -> None:
         """Tell those whom it concerns, all if None, of the news between two positions."""
         with self._lock:
-            found = [tell for it, tell in self._waiting.items() if news is None or it.wants(news)]
+            found = [call for it, call in self._waiting.items() if news is None or it.wants(news)]
             if self._seen == after:  # Else somebody has come who has seen less.
                 self._seen = until
-        for tell in found:
-            tell()
+        for call in found:
+            call()
 
 
 class Waiter:
@@ -210,7 +210,7 @@ class Waiter:
         self.organization_id, self.after = given.organization_id, after
         self.wait_s: float = given.query["wait"]
         self._types, self._given = given.query["types"], given
-        self._waiters: Waiters = given.kept[WAITERS]
+        self._waiters: Waiters = given.extensions[WAITERS]
 
     def wants(self, news: News) -> bool:
         """Tell whether there is something of its organization, of a type that it waits for."""
@@ -276,10 +276,10 @@ def known_until(parts: Container) -> int | None:
     """Return the position up to which all events are known; None while they are not yet read."""
     known = parts.positions.all(parts.views)
     models = (parts.webhook_messages, parts.transactions)
-    places = [known.get(each.name) for each in models]
-    if any(at is None or at.version != of.version for at, of in zip(places, models, strict=True)):
+    found = [known.get(each.name) for each in models]
+    if any(at is None or at.version != of.version for at, of in zip(found, models, strict=True)):
         return None
-    return min(at.position for at in places if at is not None)
+    return min(at.position for at in found if at is not None)
 
 
 def _messages(

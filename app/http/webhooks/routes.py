@@ -12,13 +12,22 @@ from msgspec.structs import asdict
 
 from app.http.accounts.input import NOT_A_TIME
 from app.http.accounts.input import Moment as TimeField
-from app.http.edge.input import NOT_A_FLAG, PageQuery, Reads, choice, described, parse_id, repeats
+from app.http.edge.input import (
+    NOT_A_FLAG,
+    Flag,
+    PageQuery,
+    Reads,
+    choice,
+    described,
+    parse_id,
+    repeats,
+)
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Answer, Page, example, replay_headers, show_page, span_of
 from app.http.edge.request import CURRENT, Given, reached
 from app.http.edge.schemas import example_of
 from app.http.links.input import Name, NoBody
-from app.http.webhooks import told
+from app.http.webhooks import message_docs
 from app.security.authorization import Caller
 from domain.errors import NotFound, RateLimited
 from domain.webhooks.commands import REDELIVERED_MAX, Changes, Draft, Failed
@@ -129,7 +138,7 @@ class WebhookDelivery(Shape):
 class DeliveryWithBody(WebhookDelivery, kw_only=True):
     """A delivery with what is sent."""
 
-    body: Annotated[Any, told.body("The body of each attempt.")]
+    body: Annotated[Any, message_docs.body("The body of each attempt.")]
 
 
 class DeliveryPage(Page[WebhookDelivery]):
@@ -200,15 +209,6 @@ class Types(Reads, fields.List[str]):
         return types
 
 
-class Flag(Reads, fields.Boolean):
-    """True or false, not a text or number that could mean it."""
-
-    def read(self, value: Any) -> bool:
-        if not isinstance(value, bool):
-            raise ValidationError(NOT_A_FLAG)
-        return value
-
-
 class WebhookBody(Schema):
     """The endpoint to register."""
 
@@ -258,7 +258,7 @@ class WebhookChanges(WebhookBody):
 
 blueprint = Group("Webhooks", __name__, "webhooks", description=__doc__)
 
-blueprint.webhooks, blueprint.schemas = told.webhooks(), told.schemas()
+blueprint.webhooks, blueprint.schemas = message_docs.webhooks(), message_docs.schemas()
 
 KEY_REVOKED: Final = "This secret was revoked; rotate-secret with another key gives a new one."
 _CHANGED: Final = RateLimited(CHANGED, retry_after_s=3_600)
@@ -468,11 +468,11 @@ def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     parts, owner, at = given.parts, caller.organization_id, given.found.id
     # So that what was asked for before does not seem to have failed.
     wait_until_projected(parts.log, parts.views, parts.positions, [WebhookPlanner.name])
-    find = partial(parts.webhook_deliveries.undelivered, owner, at, given.body["since"])
-    asked, replayed = parts.webhooks.redeliver_failed(
-        owner, at, Failed(given.body["since"], find), given.key, given.cause()
+    undelivered = partial(parts.webhook_deliveries.undelivered, owner, at, given.body["since"])
+    accepted, replayed = parts.webhooks.redeliver_failed(
+        owner, at, Failed(given.body["since"], undelivered), given.key, given.cause()
     )
-    return _accepted(at, AskedAgain(asked.delivery_ids, asked.has_more), replayed=replayed)
+    return _accepted(at, AskedAgain(accepted.delivery_ids, accepted.has_more), replayed=replayed)
 
 
 @blueprint.operation(
@@ -500,9 +500,9 @@ def _location(webhook_id: UUID) -> str:
     return f"{reached(CURRENT.get().parts.settings.base)}/v1/webhooks/{webhook_id}"
 
 
-def _accepted(webhook_id: UUID, asked: Struct, *, replayed: bool = False) -> Answer:
+def _accepted(webhook_id: UUID, data: Struct, *, replayed: bool = False) -> Answer:
     headers = {"Location": f"{_location(webhook_id)}/deliveries", **replay_headers(replayed)}
-    return Answer(asked, 202, headers)
+    return Answer(data, 202, headers)
 
 
 def _shown(endpoint: WebhookEndpoint) -> Webhook | None:

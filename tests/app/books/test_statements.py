@@ -34,7 +34,7 @@ class Books:
         self.clock = SetClock(moment("2026-01-20"))
         process.clock = process.shared_clock = self.clock
         process.monotonic = lambda: self.clock().timestamp()
-        process.began = self.clock(), process.monotonic()
+        process.started = self.clock(), process.monotonic()
         self.year = Year(process, self.clock, seed)
         self.when_closed: Found = {}
         while self.clock.now < moment("2027-02-10"):

@@ -278,16 +278,16 @@ def test_no_money_moves_while_rights_or_limit_change(
     boss: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So what a command has read of them still holds where its events are in the log."""
-    monkeypatch.setattr("app.cli.session.TURN_WAIT_S", 0.1)
+    monkeypatch.setattr("app.cli.session.LOCK_WAIT_S", 0.1)
     anna_id, anna = created(boss, "anna", "money")
     organization = anna.new_organization()
     container = boss.container()
-    assert container.operators_turn.acquire()
+    assert container.operators_lock.acquire()
     before = head(boss)
     assert "has not ended" in anna.refusal(*adjust("1", organization))
     for line in (("revoke", anna_id), ("rotate-key", anna_id), ("approvals", "5")):
         assert "has not ended" in boss.refusal("operator", *line)
     assert head(boss) == before
-    container.operators_turn.release()
+    container.operators_lock.release()
     container.close()
     anna.run(*adjust("1", organization))

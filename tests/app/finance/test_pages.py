@@ -16,7 +16,7 @@ from app.finance import words
 from app.http.finance.page import KIND_NAMES
 from domain.accounts.approvals import WaitsForApproval
 from domain.cause import Cause
-from projections.finance.figures import Figures, Wanted, place_of
+from projections.finance.figures import Figures, Wanted, cursor_of
 from projections.finance.views import VIEWS
 from projections.models.transactions import KINDS
 from tests.app.finance.conftest import NASTY, Shop, browsing, live
@@ -192,7 +192,7 @@ def test_lists_go_on_where_they_ended(process: Process) -> None:
             wanted, found = Wanted(owner, kind), []
             while page := figures.entries(wanted, 3):
                 found += page
-                wanted = Wanted(owner, kind, before=place_of(wanted, page[-1]))
+                wanted = Wanted(owner, kind, before=cursor_of(wanted, page[-1]))
             positions = [each.position for each in found]
             assert positions == sorted(set(positions), reverse=True)
             assert {each.kind for each in found} == {kind} if kind else len(found) > 8

@@ -191,7 +191,7 @@ def test_the_document_tells_what_the_server_replies_at_each_operation(
     service: Service, hasty: int, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if status == 503:  # Every byte is one too many.
-        monkeypatch.setattr(server, "HELD_BYTES_MAX", 0)
+        monkeypatch.setattr(server, "BUFFERED_BYTES_MAX", 0)
         monkeypatch.setattr(server, "RECOUNT_BYTES", 0)
     document = described(service.app.extensions[DOCUMENT][""])
     operations = {

@@ -89,7 +89,7 @@ class ByQuery(Loop):
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """Serve with bounds that are small enough to be met."""
-    monkeypatch.setattr(server, "HELD_BYTES_MAX", 4 * BODY_BYTES_MAX)
+    monkeypatch.setattr(server, "BUFFERED_BYTES_MAX", 4 * BODY_BYTES_MAX)
     monkeypatch.setattr(server, "RECOUNT_BYTES", BODY_BYTES_MAX // 4)
     monkeypatch.setattr(server, "CONNECTIONS_MAX", HTTP_THREADS + 20)
     made = Served()

@@ -9,9 +9,9 @@ from threading import Event, Lock
 import pytest
 
 from app.http.server import threads
-from app.http.server.threads import COMPUTING_MAX, RESTING_MAX, Threads
+from app.http.server.threads import BLOCKED_MAX, COMPUTING_MAX, Threads
 from app.settings import HTTP_THREADS
-from domain.at_once import resting
+from domain.blocking import blocking
 from domain.errors import RateLimited, ServiceUnavailable
 from domain.limiter import share_of
 from tests.servers.guard import wait_for
@@ -47,7 +47,7 @@ class Calls:
         with self._lock:
             self.running[owner] += 1
         if rest:
-            with suppress(ZeroDivisionError), resting():
+            with suppress(ZeroDivisionError), blocking():
                 assert self._go_on.wait(PATIENCE_S)
                 raise ZeroDivisionError  # What is raised at rest is that of the call.
         assert self._go_on.wait(PATIENCE_S)
@@ -82,7 +82,7 @@ def test_few_compute_in_all(calls: Calls) -> None:
 
 
 def test_who_rests_lets_others_begin_and_takes_half_of_the_threads_for_it(calls: Calls) -> None:
-    half = share_of(RESTING_MAX)
+    half = share_of(BLOCKED_MAX)
     calls.submit("other", 1)
     calls.submit("crowd", HTTP_THREADS, rest=True)
     calls.until(other=1, crowd=half + QUARTER)
@@ -96,9 +96,9 @@ def test_who_rests_lets_others_begin_and_takes_half_of_the_threads_for_it(calls:
 
 def test_who_came_alone_and_waits_everywhere_leaves_slots_to_the_next(calls: Calls) -> None:
     calls.submit("crowd", HTTP_THREADS, rest=True)
-    calls.until(crowd=share_of(RESTING_MAX) + threads.ALONE_MAX)
+    calls.until(crowd=share_of(BLOCKED_MAX) + threads.ALONE_MAX)
     calls.submit("quiet", QUARTER)
-    calls.until(crowd=share_of(RESTING_MAX) + threads.ALONE_MAX, quiet=QUARTER)
+    calls.until(crowd=share_of(BLOCKED_MAX) + threads.ALONE_MAX, quiet=QUARTER)
 
 
 def test_more_than_may_wait_are_refused_first_the_one_who_sends_them(calls: Calls) -> None:

@@ -6,7 +6,8 @@ import shlex
 import shutil
 import stat
 import subprocess
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -184,30 +185,36 @@ def test_secrets_are_made_once_and_others_on_the_machine_cannot_reach_them(home:
     assert (broker.username, broker.password) == (told["user"], told["pass"])
 
 
-@pytest.mark.server
-def test_the_roles_that_are_made_are_those_of_the_handbook(
-    home: Path, postgres: PostgresServer, tmp_path: Path
-) -> None:
+@contextmanager
+def made_roles(place: Path, postgres: PostgresServer) -> Iterator[dict[str, str]]:
+    """Make the roles of `ops/secrets.sh` on a server; yield the URL of each."""
+    (place / "ops").mkdir()
+    shutil.copy(ROOT / "ops" / "secrets.sh", place / "ops")
+    subprocess.run(["sh", "ops/secrets.sh"], cwd=place, check=True)  # noqa: S607  # As people do.
     psql = [newest("usr/lib/postgresql/*/bin/psql"), "--quiet", "-v", "ON_ERROR_STOP=1"]
-    roles = home / "secrets" / "roles.sql"
+    roles = place / "secrets" / "roles.sql"
     subprocess.run([*psql, f"--file={roles}", postgres.url()], check=True)
     try:
-        place = urlsplit(postgres.url()).netloc.rpartition("@")[2]
-        files = {name: home / "secrets" / f"{name}database_url" for name in ("owner_", "")}
-        urls = {
-            name: Settings.from_env({"DATABASE_URL_FILE": str(file)}).database_url
-            for name, file in files.items()
-        }
-        urls = {name: url.replace("@postgres/", f"@{place}/") for name, url in urls.items()}
-        made = Installation(tmp_path, DATABASE_URL=urls["owner_"], SERVICE_ROLE="carrier")
-        migrate(made.process())
-        made.environment["DATABASE_URL"] = urls[""]
-        process = made.process()
-        process.organization()
-        assert "roles" not in {each.check for each in examine(process)}
-        made.close()
+        server = urlsplit(postgres.url()).netloc.rpartition("@")[2]
+        files = {"owner": "owner_database_url", "service": "database_url"}
+        told = {name: (place / "secrets" / file).read_text() for name, file in files.items()}
+        yield {name: url.replace("@postgres/", f"@{server}/") for name, url in told.items()}
     finally:
         with psycopg.connect(postgres.url(), autocommit=True) as connection:
             connection.execute("DROP DATABASE carrier WITH (FORCE)")
             connection.execute("DROP OWNED BY carrier, carrier_owner")
             connection.execute("DROP ROLE carrier, carrier_owner")
+
+
+@pytest.mark.server
+def test_the_roles_that_are_made_are_those_of_the_handbook(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    with made_roles(tmp_path, postgres) as urls:
+        made = Installation(tmp_path, DATABASE_URL=urls["owner"], SERVICE_ROLE="carrier")
+        migrate(made.process())
+        made.environment["DATABASE_URL"] = urls["service"]
+        process = made.process()
+        process.organization()
+        assert "roles" not in {each.check for each in examine(process)}
+        made.close()

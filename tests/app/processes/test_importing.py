@@ -19,7 +19,7 @@ from projections.audit.checkpoint import verifier_key
 from projections.audit.export import Export, NoExport, event_of, read_export
 from projections.audit.tree import leaf_hash, root_of
 from projections.engine import reader
-from projections.stores.checkpoints import KeptCheckpoint
+from projections.stores.checkpoints import StoredCheckpoint
 from tests.app.cli.shell import shell_of
 from tests.installation import Installation, Process, SetClock, sqlite_only
 from tests.projections.histories import Life, run_on_log
@@ -37,7 +37,7 @@ def live(process: Process) -> None:
     life = Life(process, 31)
     life.go_on(30)
     gone = process.organization("")
-    stream = gone.hex if process.persistence.place.endswith(".db") else str(gone)
+    stream = gone.hex if process.persistence.location.endswith(".db") else str(gone)
     run_on_log(
         process, "DELETE FROM {table} WHERE originator_id = ? RETURNING {position}", (stream,)
     )
@@ -267,15 +267,15 @@ def kept(installation: Installation, tmp_path: Path) -> Kept:
     for days in (0, 10, 1, 1):
         clock.forward(days=days)
         process.month_end.run()
-        process.tree_keeper.catch_up()
+        process.tree_builder.catch_up()
         process.checkpoints.run()
         file.write_bytes(exported(process))
         process.organization("5")
     for each in process.checkpoint_store.all():
-        assert isinstance(each, KeptCheckpoint)
+        assert isinstance(each, StoredCheckpoint)
         (notes / f"{9 - each.number}.txt").write_text(each.signed.note)  # In another order.
     # The last one was made behind the export.
-    process.tree_keeper.catch_up()
+    process.tree_builder.catch_up()
     (notes / "9.txt").write_text(process.checkpoints.make().signed.note)
     return Kept(process, file, notes)
 

@@ -58,7 +58,7 @@ class Trade(NamedTuple):
 
 
 def sign(process: Process) -> None:
-    process.tree_keeper.catch_up()
+    process.tree_builder.catch_up()
     process.checkpoints.run()
 
 
@@ -462,7 +462,7 @@ def test_a_checkpoint_within_a_commit_is_no_fault(shop: Trade) -> None:
     process = shop.process
     (owner,) = {row.organization_id for row in read_transactions(process.log, Selection())}
     process.look_up(owner)
-    process.tree_keeper.catch_up()
+    process.tree_builder.catch_up()
     last = process.log.stored(process.log.head() - 2, 2)
     assert [row.topic for row in last] == ["number_lookup.answered", "wallet.charged"]
     count = len(process.log.stored(0, 1_000))

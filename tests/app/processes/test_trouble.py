@@ -110,7 +110,7 @@ def test_many_requests_that_get_503_are_one_line_with_the_reason(
         client = create_app(container).test_client()
         token = {"grant_type": "client_credentials", "client_id": "a", "client_secret": "b"}
         assert many(lambda: client.post("/auth/token", data=token)) == [503] * 20
-        place = container.persistence.place
+        place = container.persistence.location
     (line,) = said_by(caplog, OUTAGES)
     assert line.startswith(f"requests get 503: the database {place} refuses: database")
 

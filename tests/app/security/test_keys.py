@@ -8,11 +8,11 @@ from threading import Event
 
 import pytest
 
+from app.security import key_store as store_module
 from app.security import keys
-from app.security import ring as ring_module
 from app.security.key_file import RECHECK, SETTLE, SigningKeysError
 from app.security.keys import KeyRing, Pepper, WebhookKey
-from domain.at_once import WouldWait, at_once
+from domain.blocking import WouldBlock, forbid_blocking
 from tests.app.security.rings import RETIRE_AFTER_S, HandClock, ring_of
 from tests.installation import PATIENCE_S
 from tests.log_lines import records_of, said_by
@@ -170,10 +170,10 @@ def test_a_directory_that_was_emptied_is_said_once_until_it_is_mended(
         clock.forward(seconds=1)
         with pytest.raises(SigningKeysError, match="holds no signing key"):
             ring.verification_key(kid)
-    assert [record.levelname for record in records_of(caplog, ring_module.__name__)] == ["ERROR"]
+    assert [record.levelname for record in records_of(caplog, store_module.__name__)] == ["ERROR"]
     kept.rename(directory / f"{kid}.pem")
     assert ring.verification_key(kid) is not None
-    told = [record.levelname for record in records_of(caplog, ring_module.__name__)]
+    told = [record.levelname for record in records_of(caplog, store_module.__name__)]
     assert told == ["ERROR", "WARNING"]
 
 
@@ -188,7 +188,7 @@ def test_a_directory_that_breaks_leaves_the_last_ring_in_use_until_it_is_mended(
     for number in range(50):
         clock.forward(seconds=1)
         assert ring.verification_key(f"{number:032x}") is None
-    assert len(records_of(caplog, ring_module.__name__)) == 1
+    assert len(records_of(caplog, store_module.__name__)) == 1
     away.rename(directory)
     new_kid = ring_of(directory, clock).rotate()
     clock.forward(seconds=1)
@@ -199,15 +199,15 @@ def test_a_thread_that_must_not_wait_leaves_the_directory_to_others(
     ring: KeyRing, clock: HandClock
 ) -> None:
     kid = ring.signing_key().kid
-    with at_once():
+    with forbid_blocking():
         assert ring.verification_key(kid) is not None
-        with pytest.raises(WouldWait):
+        with pytest.raises(WouldBlock):
             ring.verification_key("of another process, perhaps")
     clock.forward(seconds=RECHECK.total_seconds())
-    with at_once(), pytest.raises(WouldWait):
+    with forbid_blocking(), pytest.raises(WouldBlock):
         ring.verification_key(kid)
     assert ring.verification_key(kid) is not None  # Another thread has looked.
-    with at_once():
+    with forbid_blocking():
         assert ring.verification_key(kid) is not None
 
 
@@ -217,14 +217,14 @@ def test_it_has_the_directory_looked_at_before_a_look_ends(
     kid, due = ring.signing_key().kid, list[Callable[[], object]]()
     clock.forward(seconds=0.8)
     added = ring_of(directory, clock).rotate()
-    with at_once(lambda _, look: due.append(look)):
+    with forbid_blocking(lambda _, look: due.append(look)):
         assert ring.signing_key().kid == kid
     for look in due:
         look()
-    with at_once():
+    with forbid_blocking():
         assert ring.signing_key().kid == added
     clock.forward(seconds=0.8)
-    with at_once():
+    with forbid_blocking():
         assert ring.signing_key().kid == added
 
 
@@ -269,7 +269,7 @@ def test_a_directory_that_hangs_holds_one_thread_and_is_said_once(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(ring_module, "LOOK_S", 0.01)
+    monkeypatch.setattr(store_module, "READ_S", 0.01)
     with mount as pool:
         held = pool.submit(ring.signing_key)
         assert mount.reached.wait(PATIENCE_S)
@@ -280,16 +280,16 @@ def test_a_directory_that_hangs_holds_one_thread_and_is_said_once(
             unknown = pool.submit(ring.verification_key, f"{number:032x}")
             assert unknown.result(PATIENCE_S) is None
         assert not held.done()
-        (told,) = said_by(caplog, ring_module.__name__)
+        (told,) = said_by(caplog, store_module.__name__)
         assert "does not answer; the keys read before stay in use" in told
     assert held.result().kid == kid
-    assert len(said_by(caplog, ring_module.__name__)) == 2
+    assert len(said_by(caplog, store_module.__name__)) == 2
 
 
 def test_a_ring_that_has_read_nothing_says_that_its_directory_hangs(
     directory: Path, mount: Mount, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ring_module, "LOOK_S", 0.01)
+    monkeypatch.setattr(store_module, "READ_S", 0.01)
     newcomer = ring_of(directory, clock)
     with mount as pool:
         held = pool.submit(newcomer.signing_key)
@@ -302,7 +302,7 @@ def test_a_ring_that_has_read_nothing_says_that_its_directory_hangs(
 def test_a_fresh_key_waits_for_the_look_of_another_thread_and_is_not_refused(
     ring: KeyRing, directory: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ring_module, "LOOK_S", PATIENCE_S)
+    monkeypatch.setattr(store_module, "READ_S", PATIENCE_S)
     new_kid = ring_of(directory, clock).rotate()
     clock.forward(seconds=1)
     mount = Mount(directory, monkeypatch)

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from app.bootstrap.container import Container
 from app.security.rate_limits import AHEAD_OF, RateLimits
-from domain.at_once import WouldWait, at_once
+from domain.blocking import WouldBlock, forbid_blocking
 from tests.domain.asking import all_at_once
 from tests.installation import Installation, Process, SetClock
 
@@ -132,12 +132,12 @@ def test_a_thread_that_must_not_wait_takes_only_what_was_counted_ahead(process: 
     def admit() -> None:
         process.rate_limits.admit(ONE, 4 * AHEAD_OF)
 
-    with at_once(), pytest.raises(WouldWait):
+    with forbid_blocking(), pytest.raises(WouldBlock):
         admit()
     admit()
-    with at_once():
+    with forbid_blocking():
         admit()
         for _ in range(2):
             admit()
-        with pytest.raises(WouldWait):
+        with pytest.raises(WouldBlock):
             admit()

@@ -14,7 +14,7 @@ from app.bootstrap import providers
 from app.bootstrap.container import Container
 from app.watch import gauges
 from app.watch.gauges import PREFIX, ProcessName
-from domain.at_once import WouldWait
+from domain.blocking import WouldBlock
 from domain.catalogue.plan import SIMULATED
 from domain.errors import (
     Conflict,
@@ -172,11 +172,11 @@ def test_a_lookup_that_a_thread_does_again_is_counted_once(installation: Install
         """Begin it; what has not come to a commit is done by a thread."""
         wanted = LookupRequest(organization_id, number, PRICE_MICROS, "USD", key)
         try:
-            begun, has_ended = lookups.begin(wanted, process.cause()), Event()
+            begun, has_ended = lookups.prepare(wanted, process.cause()), Event()
             begun.submit(has_ended.set, int)
             assert has_ended.wait(PATIENCE_S)
             begun.result()
-        except (WouldWait, Conflict, Refused):
+        except (WouldBlock, Conflict, Refused):
             lookups.run(wanted, process.cause())
 
     ask("+14150000009", "a")

@@ -157,7 +157,7 @@ def test_what_a_provider_tells_besides_is_kept_and_its_cost_goes_first(
     cost = Cost(7_500, "EUR", "call-1", estimated=False)
     desk.provider.besides = (cost, told)
     live, kept = (desk.answers.one(ORGANIZATION, NUMBER) for _ in range(2))
-    assert (live.cost, live.told, kept.cost, kept.told) == (cost, told, None, told)
+    assert (live.cost, live.details, kept.cost, kept.details) == (cost, told, None, told)
     desk.provider.besides = (replace(cost, reference="call-2"), told)
     other = desk.answers.one(ORGANIZATION, OTHER)
     both = Asked("counting", 2, Cost(15_000, "EUR", estimated=False))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.at_once import NeedsThread
+from domain.blocking import NeedsThread
 from domain.errors import ConfigError, InsufficientBalance, RateLimited, Refused
 from domain.lookups.single import LookupRequest
 from tests.domain.asking import NUMBER, Asker, all_at_once
@@ -39,7 +39,7 @@ def test_what_is_free_or_cannot_be_paid_needs_a_thread(
     process = installation.process(provider=CountingProvider())
     wanted = LookupRequest(process.organization("0.01"), "+14150000009", price_micros, "USD", None)
     with pytest.raises(NeedsThread):
-        replace(process.single_lookup, leases=None).begin(wanted, process.cause())
+        replace(process.single_lookup, leases=None).prepare(wanted, process.cause())
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_rows_are_read_as_they_are_stored(process: Process) -> None:
     log = process.log
     rows = log.stored(0, 100)
     assert [(row.position, row.stream_id, row.version) for row in rows] == [
-        recorded.place for recorded in log.read(0, 100)
+        recorded.ref for recorded in log.read(0, 100)
     ]
     told = log.mapper.to_stored_event(log.read(0, 1)[0].event)
     assert (rows[0].topic, rows[0].state) == (told.topic, told.state)

@@ -9,10 +9,10 @@ from domain.log.discontinuity import Discontinuity
 from domain.log.log import Stored
 from projections.audit.auditor import LogCheck, check_log
 from projections.audit.checkpoint import Checkpoint
-from projections.audit.kept_tree import TILE
 from projections.audit.report import Failure, Report
+from projections.audit.stored_tree import TILE
 from projections.audit.tree import CompactRange, leaf_hash
-from projections.audit.witnesses import Claim, Claims, KeptLeaves
+from projections.audit.witnesses import Claim, Claims, StoredLeaves
 from tests.installation import Process, SetClock, sqlite_only
 from tests.projections.forgery import Forger, forged
 from tests.projections.looking import register
@@ -30,7 +30,7 @@ pytestmark = sqlite_only("rows are changed behind the service's back, in one way
 def lived(process: Process) -> Process:
     """A log over two tiles, all of it kept."""
     register(process, TILE + 20)
-    process.tree_keeper.catch_up()
+    process.tree_builder.catch_up()
     return process
 
 
@@ -40,8 +40,8 @@ def change(process: Process, *statements: str) -> None:
             connection.exec_driver_sql(statement)
 
 
-def kept(process: Process) -> KeptLeaves:
-    return KeptLeaves(process.views, process.kept_tree)
+def kept(process: Process) -> StoredLeaves:
+    return StoredLeaves(process.views, process.stored_tree)
 
 
 def audit(process: Process, *claims: Claim) -> Report:
@@ -107,7 +107,7 @@ def test_the_kept_leaves_name_what_was_changed_and_where(lived: Process, what: s
 
 def test_an_event_that_was_put_in_is_named(lived: Process) -> None:
     change(lived, "DELETE FROM stored_events WHERE rowid = 40")
-    lived.tree_keeper.restart()
+    lived.tree_builder.restart()
     change(
         lived,
         f"INSERT INTO stored_events SELECT 40, {OTHER_ID}, 1, topic, state "  # noqa: S608  # Text of ours.
@@ -129,7 +129,7 @@ def test_a_tree_that_was_changed_is_found(lived: Process) -> None:
 def test_the_first_checkpoint_that_fails_names_the_range(lived: Process) -> None:
     claims = [claim_of(lived, size, f"{size}.txt") for size in (270, 100, 200, 250)]
     change(lived, "DELETE FROM stored_events WHERE rowid = 120")
-    lived.tree_keeper.restart()
+    lived.tree_builder.restart()
     report = audit(lived, *claims)
     reason = "what it signed after position 100 and up to 200 is not what the log holds"
     assert report.failures == [Failure(101, f"200.txt: {reason}")]
@@ -189,9 +189,9 @@ def test_a_loss_excuses_nothing_that_is_still_there(process: Process) -> None:
 
 def behind(process: Process, size: int, *claims: Claim) -> Report:
     with process.views.reading() as connection:
-        before = process.kept_tree.range_of(connection, size)
-        position = process.kept_tree.position_of(connection, size - 1)
-    leaves = KeptLeaves(process.views, process.kept_tree, size)
+        before = process.stored_tree.range_of(connection, size)
+        position = process.stored_tree.position_of(connection, size - 1)
+    leaves = StoredLeaves(process.views, process.stored_tree, size)
     check = LogCheck(process.log, [leaves, Claims(claims, before)], position)
     while check.step():
         pass
@@ -222,7 +222,7 @@ def test_behind_what_is_trusted_a_wallet_must_still_add_up(process: Process) -> 
         charge = forger.charge_for(lookup)
         forger.write(lookup, forged(charge, balance_micros=charge.balance_micros + wrong))
         if not wrong:
-            process.tree_keeper.catch_up()
+            process.tree_builder.catch_up()
     assert [each.reason for each in behind(process, 5).failures] == [
         "its balance is not 0.980001 but 0.98"
     ]

@@ -6,7 +6,7 @@ from typing import Any, cast
 from sqlalchemy import BigInteger, Column, MetaData, Table, select
 
 from domain.accounts.organization import Organization
-from domain.log.log import Place, Recorded, Stretch
+from domain.log.log import EventRef, Recorded, Stretch
 from projections.engine.consumer import Consumer
 from projections.engine.positions import Position
 from projections.engine.read_model import Batch
@@ -26,7 +26,7 @@ class Noting(Consumer):
         super().__init__(process.source)
         self.broken_at, self.lost = 0, list[int | None]()
 
-    def start(self, lost: Position | None) -> Place | None:
+    def start(self, lost: Position | None) -> EventRef | None:
         self.lost.append(None if lost is None else lost.position)
         return None
 
@@ -49,7 +49,7 @@ class NotingRows(Noting):
 
     def read(self, after: int) -> Stretch:
         rows = self._log.stored(after, self.batch_max)
-        return Stretch(cast("Any", rows), len(rows), rows[-1].place if rows else None, True)  # noqa: FBT003  # Of a tuple.
+        return Stretch(cast("Any", rows), len(rows), rows[-1].ref if rows else None, True)  # noqa: FBT003  # Of a tuple.
 
 
 class Publishing(Noting):

@@ -221,7 +221,7 @@ def test_a_position_moves_now_and_then_where_nothing_is_asked(
 
     monkeypatch.setattr(process.log, "follow", noted)
     monkeypatch.setattr(engine, "MOVE_S", 1_000.0)
-    monkeypatch.setattr(engine, "LOOK_S", 1_000.0)
+    monkeypatch.setattr(engine, "REFRESH_S", 1_000.0)
     for _ in range(2):
         register(process, 3)
         consumer.step()

@@ -11,7 +11,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.adapters.postgres.database import VIEWS_MAX
 from domain.ids import as_id
-from projections.engine.database import KEPT_FREE, is_outage
+from projections.engine.database import FREE_MIN, is_outage
 from projections.engine.hot_reads import HotStatement, OneOf, run
 from tests.installation import PATIENCE_S, Process, postgresql_only, sqlite_only
 
@@ -155,14 +155,14 @@ def test_slow_reads_leave_connections_to_hot_ones_and_to_writes(
 
     with ThreadPoolExecutor(CROWD) as pool:
         held = []
-        for _ in range(VIEWS_MAX - KEPT_FREE):
+        for _ in range(VIEWS_MAX - FREE_MIN):
             holding.append(Event())
             held.append(pool.submit(hold, holding[-1]))
             assert holding[-1].wait(PATIENCE_S)
         with pytest.raises(PoolTimeout) as one_too_many, process.views.reading():
             pass
         assert is_outage(one_too_many.value)
-        for _ in range(KEPT_FREE):
+        for _ in range(FREE_MIN):
             assert len(process.views.rows(by_id, id=organization_id)) == 1
         with process.views.writing() as connection:
             assert connection.execute(text("SELECT 1")).scalar_one() == 1

@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 from sqlalchemy import text
 
-from domain.log.log import Place
+from domain.log.log import EventRef
 from projections.engine import positions
 from projections.engine.positions import Fenced, belongs, models_to_rebuild
 from tests.installation import Process, postgresql_only, wait_until
@@ -20,7 +20,7 @@ NOON = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
 
 def test_a_position_that_somebody_else_has_moved_cannot_be_moved(process: Process) -> None:
     register(process, 3)
-    first, second, third = (each.place for each in process.log.read(0, 3))
+    first, second, third = (each.ref for each in process.log.read(0, 3))
     seen = place_of(process, "wallets")
     with process.views.writing() as connection:
         process.positions.advance(connection, [seen], second)
@@ -39,7 +39,7 @@ def test_a_move_forgets_an_old_failure(process: Process) -> None:
     assert place_of(process, "wallets").failed_at == NOON
     with process.views.writing() as connection:
         process.positions.advance(
-            connection, [place_of(process, "wallets")], first.place, caught_up_at=NOON
+            connection, [place_of(process, "wallets")], first.ref, caught_up_at=NOON
         )
     place = place_of(process, "wallets")
     assert (place.failure, place.failed_at, place.caught_up_at) == (None, None, NOON)
@@ -50,21 +50,21 @@ def test_a_failure_that_is_out_of_date_is_not_noted(process: Process) -> None:
     (first,) = process.log.read(0, 1)
     seen = place_of(process, "wallets")
     with process.views.writing() as connection:
-        process.positions.advance(connection, [seen], first.place)
+        process.positions.advance(connection, [seen], first.ref)
         process.positions.fail(connection, [seen], "a bug", NOON)
     assert failures(process) == {}
 
 
 @pytest.fixture
-def first(process: Process) -> Place:
+def first(process: Process) -> EventRef:
     """Where the first event of the log stands."""
     register(process, 1)
-    return process.log.read(0, 1)[0].place
+    return process.log.read(0, 1)[0].ref
 
 
 @postgresql_only("locks of rows")
 def test_who_moves_several_positions_holds_none_while_another_does(
-    process: Process, first: Place
+    process: Process, first: EventRef
 ) -> None:
     """They would lock the rows in different orders, and each would wait for the other."""
     names = ["a", "b", "c"]
@@ -91,7 +91,7 @@ def test_who_moves_several_positions_holds_none_while_another_does(
 
 @pytest.mark.parametrize(("version", "has_moved"), [(2, False), (1, True)])
 def test_positions_that_have_become_others_cannot_be_moved(
-    process: Process, first: Place, version: int, *, has_moved: bool
+    process: Process, first: EventRef, version: int, *, has_moved: bool
 ) -> None:
     """Also where a rebuild for another version has ended at the very same event; none moves."""
     with process.views.writing() as connection:
@@ -108,7 +108,7 @@ def test_positions_that_have_become_others_cannot_be_moved(
 @postgresql_only("locks of rows")
 @pytest.mark.parametrize("meanwhile", ["a rebuild", "a heartbeat", "nothing"])
 def test_who_waits_for_a_position_sees_what_has_become_of_it_meanwhile(
-    process: Process, first: Place, meanwhile: str
+    process: Process, first: EventRef, meanwhile: str
 ) -> None:
     seen, fenced = [place_of(process, "jobs"), place_of(process, "wallets")], []
 
@@ -200,6 +200,6 @@ def test_a_position_belongs_to_the_log_whose_event_it_names(process: Process) ->
     register(process, 1)
     (_, other) = process.log.read(0, 2)
     with process.views.writing() as connection:
-        process.positions.start(connection, "wallets", 1, other.place)
+        process.positions.start(connection, "wallets", 1, other.ref)
         connection.execute(process.positions.rows.update().values(position=1))
     assert not belongs(process.log, place_of(process, "wallets"))

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from projections.stores.reading_turns import DueReading
+from projections.stores.reading_schedule import DueReading
 from tests.installation import PATIENCE_S, Installation, Process, postgresql_only, wait_until
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -97,7 +97,7 @@ def test_a_clock_whose_links_cannot_be_asked_for_has_not_moved(installation: Ins
     """Who gets 503 tries again, and would otherwise be twice as far ahead."""
     process = installation.process()
     turn = DueReading(IDS[0], OWNER, "simulated", 1, NOW)
-    process.reading_turns.enter([turn], NOW)
+    process.reading_schedule.enter([turn], NOW)
     with process.stores.writing() as connection:
         refusing = "ALTER TABLE reading_turns ADD CHECK (due_at > 0) NOT VALID"
         if connection.dialect.name == "sqlite":

@@ -9,11 +9,11 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import text
 
 from domain.accounts.erasure import Part
-from domain.at_once import at_once
+from domain.blocking import forbid_blocking
 from domain.errors import ServiceUnavailable
 from domain.personal import Sealed, open_text
 from projections.stores import personal_keys
-from projections.stores.personal_keys import HELD_S, PACKED, PersonalKeys
+from projections.stores.personal_keys import CACHE_S, PACKED, PersonalKeys
 from tests.installation import Installation, Process, sqlite_only, wait_until
 from tests.support.erasing import erase_months
 
@@ -152,7 +152,7 @@ def test_an_erasure_elsewhere_is_seen_within_a_second(
     erase_months(elsewhere.vault, APRIL)
     wait_until(
         lambda: process.vault.open(ORGANIZATION, SUBJECT, sealed) is None,
-        timeout_s=HELD_S + SCHEDULING_S,
+        timeout_s=CACHE_S + SCHEDULING_S,
     )
     with pytest.raises(ValueError, match=MARCH):
         process.vault.seal(ORGANIZATION, sealed.month, SUBJECT, CLEAR, exactly=True)
@@ -165,8 +165,8 @@ def test_a_key_is_read_anew_before_it_ends_and_an_erased_one_goes_with_that(
     assert process.vault.open(ORGANIZATION, SUBJECT, sealed) == CLEAR
     erase_months(installation.process().vault, APRIL)
     monkeypatch.setattr(personal_keys, "AHEAD_S", 60.0)
-    monkeypatch.setattr(personal_keys, "HELD_S", 60.0)
-    with at_once(lambda _, read: due.append(read)):
+    monkeypatch.setattr(personal_keys, "CACHE_S", 60.0)
+    with forbid_blocking(lambda _, read: due.append(read)):
         process.vault.open(ORGANIZATION, SUBJECT, sealed)
     for read in due:
         read()

@@ -75,7 +75,7 @@ class Lab:
             due := self.process.webhook_deliveries.due(self.process.clock())
         ) or self.bells.messages:
             for each in {*due, *self.bells.taken()}:
-                self.work.tell(*each)
+                self.work.deliver(*each)
 
     def settle(self) -> None:
         self.plan()

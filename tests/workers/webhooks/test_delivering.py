@@ -20,7 +20,7 @@ from projections.stores.deliveries import LEASE
 from tests.installation import Installation, Process, SetClock, on_sqlite, sqlite_only
 from tests.support.erasing import erase_months
 from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, work_of
-from workers.webhooks import KEPT, PLACES
+from workers.webhooks import RETENTION, SLOTS
 
 WRONG = Sent(500, None, 5)
 
@@ -70,7 +70,7 @@ def test_a_failure_is_tried_again_by_the_schedule_with_the_same_id_and_then_give
         assert due_at == clock() + delay
         clock.now = due_at - timedelta(microseconds=1)
         count = len(lab.sender.attempts)
-        lab.work.tell(owner, endpoint)
+        lab.work.deliver(owner, endpoint)
         assert len(lab.sender.attempts) == count
         clock.now = due_at
     lab.deliver()
@@ -85,7 +85,7 @@ def test_410_disables_at_once_and_cancels_what_waits(lab: Lab, owner: UUID, endp
     lab.plan()
     lab.sender.always = GONE
     happen(lab, owner, "a", "b")
-    lab.work.tell(owner, endpoint)
+    lab.work.deliver(owner, endpoint)
     assert is_disabled(lab, endpoint) == "gone"
     assert [each.status for each in lab.deliveries(owner, endpoint)] == ["failed", "cancelled"]
     assert [each.status for each in lab.deliveries(owner, other)] == ["pending"] * 2
@@ -104,7 +104,7 @@ def test_410_of_an_address_that_was_changed_meanwhile_disables_nothing(
 
     lab.sender.answers, lab.sender.meanwhile = [GONE], move
     happen(lab, owner, "a")
-    lab.work.tell(owner, endpoint)
+    lab.work.deliver(owner, endpoint)
     assert is_disabled(lab, endpoint) is None
     clock.forward(seconds=5)
     lab.deliver()
@@ -172,17 +172,17 @@ def test_a_failure_that_ends_behind_a_success_forgets_nothing_of_it(
 ) -> None:
     lab.sender.answers = [WRONG]
     happen(lab, owner, "a")
-    lab.work.tell(owner, endpoint)
+    lab.work.deliver(owner, endpoint)
     clock.forward(days=days)
     happen(lab, owner, "b")
 
     def succeed() -> None:
         lab.sender.meanwhile = int
         lab.sender.answers = [OK, WRONG]
-        work_of(lab.process, lab.sender).tell(owner, endpoint)
+        work_of(lab.process, lab.sender).deliver(owner, endpoint)
 
     lab.sender.meanwhile = succeed
-    lab.work.tell(owner, endpoint)
+    lab.work.deliver(owner, endpoint)
     assert is_disabled(lab, endpoint) is None
     lab.sender.answers, lab.sender.always = [], WRONG
     clock.forward(days=2)
@@ -200,13 +200,13 @@ def test_first_attempts_are_in_order_per_stream_and_a_repeat_holds_up_nothing(
     def meanwhile() -> None:
         """While the first is under way nobody may begin the second of the same wallet."""
         lab.sender.meanwhile = int
-        taken = other.webhook_deliveries.claim(endpoint, clock(), PLACES)
+        taken = other.webhook_deliveries.claim(endpoint, clock(), SLOTS)
         assert taken is None
         seen.extend(lab.deliveries(owner, endpoint))
 
     lab.sender.answers, lab.sender.meanwhile = [WRONG], meanwhile
     for _ in range(3):
-        lab.work.tell(owner, endpoint)
+        lab.work.deliver(owner, endpoint)
     positions = [each.data["position"] for each in lab.sender.attempts]
     assert positions == [each.position for each in seen]
     clock.forward(seconds=5)
@@ -221,15 +221,15 @@ def test_an_endpoint_has_few_at_once_and_repeats_half_of_them(
     store = lab.process.webhook_deliveries
     asked = [lab.process.webhooks.test(owner, endpoint, lab.process.cause()) for _ in range(9)]
     lab.plan()
-    in_hand = [store.claim(endpoint, clock(), PLACES) for _ in range(5)]
+    in_hand = [store.claim(endpoint, clock(), SLOTS) for _ in range(5)]
     taken = [each for each in in_hand if each is not None]
-    assert len(taken) == PLACES
-    assert [each.has_more for each in taken] == [True] * PLACES
+    assert len(taken) == SLOTS
+    assert [each.has_more for each in taken] == [True] * SLOTS
     assert {each.delivery.id for each in taken} <= {*asked}
     for each in taken:
         failed = replace(each.delivery, attempts=1, next_attempt_at=clock())
         assert store.settle(each, failed, each.health, clock())
-    again = [store.claim(endpoint, clock(), PLACES) for _ in range(PLACES)]
+    again = [store.claim(endpoint, clock(), SLOTS) for _ in range(SLOTS)]
     assert sorted(each.delivery.attempts for each in again if each is not None) == [0, 0, 1, 1]
 
 
@@ -253,14 +253,14 @@ def test_an_attempt_of_a_killed_worker_is_made_again_with_the_same_id(  # noqa: 
         else:
             patch.setattr(lab.process.webhook_deliveries, "settle", die)
         with pytest.raises(SystemExit):
-            lab.work.tell(owner, endpoint)
+            lab.work.deliver(owner, endpoint)
     successor = installation.process(clock)
     sender = Script()
     work = work_of(successor, sender)
-    work.tell(owner, endpoint)
+    work.deliver(owner, endpoint)
     assert sender.attempts == []  # It may still be under way.
     clock.forward(seconds=LEASE.total_seconds())
-    work.tell(owner, endpoint)
+    work.deliver(owner, endpoint)
     assert [each.id for each in sender.attempts] == [lab.sender.attempts[0].id]
     assert one(lab, owner, endpoint).status == "delivered"
 
@@ -270,10 +270,10 @@ def test_a_worker_that_was_taken_over_writes_nothing(
 ) -> None:
     happen(lab, owner, "a")
     store = lab.process.webhook_deliveries
-    stale = store.claim(endpoint, clock(), PLACES)
+    stale = store.claim(endpoint, clock(), SLOTS)
     assert stale is not None
     clock.forward(seconds=LEASE.total_seconds())
-    taken = store.claim(endpoint, clock(), PLACES)
+    taken = store.claim(endpoint, clock(), SLOTS)
     assert taken is not None
     late = replace(stale.delivery, attempts=1, status="failed", next_attempt_at=None)
     assert not store.settle(stale, late, stale.health, clock())
@@ -289,9 +289,9 @@ def test_who_looked_at_the_clock_before_another_took_a_delivery_leaves_it_to_tha
     happen(lab, owner, "a")
     clock.forward(minutes=1)
     store = lab.process.webhook_deliveries
-    assert store.claim(endpoint, clock(), PLACES) is not None
-    assert store.claim(endpoint, clock() - timedelta(milliseconds=5), PLACES) is None
-    assert store.claim(endpoint, clock() - timedelta(seconds=5), PLACES) is None
+    assert store.claim(endpoint, clock(), SLOTS) is not None
+    assert store.claim(endpoint, clock() - timedelta(milliseconds=5), SLOTS) is None
+    assert store.claim(endpoint, clock() - timedelta(seconds=5), SLOTS) is None
 
 
 @pytest.mark.any_database
@@ -306,7 +306,7 @@ def test_a_worker_that_dies_after_it_disabled_asks_once_more_and_ends_it(
     with monkeypatch.context() as patch:
         patch.setattr(lab.process.webhook_deliveries, "settle", die)
         with pytest.raises(SystemExit):
-            lab.work.tell(owner, endpoint)
+            lab.work.deliver(owner, endpoint)
     clock.forward(seconds=LEASE.total_seconds())
     lab.deliver()
     assert is_disabled(lab, endpoint) == "gone"
@@ -325,12 +325,12 @@ def test_an_endpoint_that_keeps_failing_rests_as_a_whole_for_a_minute_at_most(
         count, began = len(lab.sender.attempts), clock()
         while len(lab.sender.attempts) == count:
             clock.forward(seconds=1)
-            lab.work.tell(owner, endpoint)
+            lab.work.deliver(owner, endpoint)
         pauses.append(clock() - began)
     assert len(lab.sender.attempts) >= FAILURES_FREE
     assert max(pauses) == PAUSE_MAX
     clock.forward(milliseconds=-5)  # A machine whose clock is behind leaves it alone as well.
-    assert lab.process.webhook_deliveries.claim(endpoint, clock(), PLACES) is None
+    assert lab.process.webhook_deliveries.claim(endpoint, clock(), SLOTS) is None
     assert lab.process.webhook_deliveries.due(clock()) == []
     clock.forward(milliseconds=5)
     lab.sender.always = OK
@@ -377,14 +377,14 @@ def test_thirty_days_are_kept(lab: Lab, owner: UUID, endpoint: UUID, clock: SetC
     clock.forward(days=1)
     happen(lab, owner, "b")
     store = lab.process.webhook_deliveries
-    assert store.forget(clock() - KEPT) == 0
+    assert store.forget(clock() - RETENTION) == 0
     clock.forward(days=29)
-    assert store.forget(clock() - KEPT) == 0
+    assert store.forget(clock() - RETENTION) == 0
     clock.forward(seconds=1)
-    assert store.forget(clock() - KEPT) == 1
+    assert store.forget(clock() - RETENTION) == 1
     assert one(lab, owner, endpoint).status == "pending"
     clock.forward(days=1)
-    assert store.forget(clock() - KEPT) == 1
+    assert store.forget(clock() - RETENTION) == 1
     assert store.due(clock()) == []
 
 
@@ -401,7 +401,7 @@ def test_a_long_backlog_is_neither_sorted_for_a_choice_nor_read_for_a_count(
         if facts[2].startswith("SELECT") and "webhook_deliveries" in facts[2]:
             asked.append((facts[2], facts[3]))
 
-    store.claim(endpoint, clock(), PLACES)
+    store.claim(endpoint, clock(), SLOTS)
     store.page(owner, endpoint, 0, 1)
     store.backlog()
     event.remove(engine, "before_cursor_execute", keep)
@@ -427,7 +427,7 @@ def test_the_beat_rings_for_what_is_due_and_for_nothing_else(
     lab.bells.taken()
     lab.work.beat()
     assert lab.bells.taken() == [(owner, endpoint)]
-    lab.work.tell(owner, endpoint)
+    lab.work.deliver(owner, endpoint)
     lab.work.beat()
     assert lab.bells.taken() == []
     clock.forward(seconds=5)
@@ -440,7 +440,7 @@ def test_leases_and_pauses_from_before_a_clock_was_set_back_hold_up_nothing(
 ) -> None:
     happen(lab, owner, "a")
     clock.forward(hours=1)
-    assert lab.process.webhook_deliveries.claim(endpoint, clock(), PLACES) is not None
+    assert lab.process.webhook_deliveries.claim(endpoint, clock(), SLOTS) is not None
     clock.forward(hours=-1)
     lab.deliver()
     assert one(lab, owner, endpoint).status == "delivered"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.installation import Process
 from tests.workers.webhooks.lab import work_of
-from workers.webhooks import PLACES, WebhookWork
+from workers.webhooks import SLOTS, WebhookWork
 
 THREADS = 96
 
@@ -18,13 +18,13 @@ def work(process: Process) -> WebhookWork:
 
 
 def entered(work: WebhookWork, owner: UUID, endpoint: UUID, tries: int = 200) -> list[ExitStack]:
-    return [place for _ in range(tries) if (place := work.place(owner, endpoint)) is not None]
+    return [place for _ in range(tries) if (place := work.slot(owner, endpoint)) is not None]
 
 
 def test_an_endpoint_has_four_places_while_there_is_room_then_one(work: WebhookWork) -> None:
     places = [entered(work, uuid4(), uuid4()) for _ in range(60)]
     taken = [len(each) for each in places]
-    assert taken[: THREADS // 4 // PLACES] == [PLACES] * 6
+    assert taken[: THREADS // 4 // SLOTS] == [SLOTS] * 6
     assert {*taken[6:]} == {1}
     assert sum(taken) < THREADS
 
@@ -46,7 +46,7 @@ def test_an_endpoint_that_has_become_slow_gets_no_other_place(work: WebhookWork)
     places = entered(work, owner, endpoint, tries=2)
     work.remember(endpoint, is_slow=True)
     places[0].close()
-    assert work.place(owner, endpoint) is None
+    assert work.slot(owner, endpoint) is None
     places[1].close()
     assert len(entered(work, owner, endpoint)) == 1
 
@@ -62,7 +62,7 @@ def test_places_come_back(work: WebhookWork) -> None:
     owner, endpoint = uuid4(), uuid4()
     for _ in range(3):
         places = entered(work, owner, endpoint)
-        assert len(places) == PLACES
+        assert len(places) == SLOTS
         for each in places:
             each.close()
         work.remember(endpoint, is_slow=False)

@@ -158,9 +158,9 @@ class Airalo(OrderNetwork):
         for page in range(1, CATALOGUE_PAGES_MAX + 1):
             query = {"limit": str(AREAS_PER_PAGE), "page": str(page)}
             reply = _answer(self._session.read("/packages", timeout_s, query))
-            told = decode(reply, wire.CataloguePage)
-            yield from told.plans(page)
-            if page >= told.meta.last_page:
+            catalogue = decode(reply, wire.CataloguePage)
+            yield from catalogue.plans(page)
+            if page >= catalogue.meta.last_page:
                 return
         message = "a catalogue without an end"
         raise Unavailable(message)
@@ -193,8 +193,8 @@ class Airalo(OrderNetwork):
         found: dict[str, Order] = {}
         for page in range(1, ORDER_PAGES_MAX + 1):
             reply = _answer(self._session.read("/orders", left_s(), {**query, "page": str(page)}))
-            told, last_page = wire.orders_of(reply)
-            read = [each.read(plan.provider_plan_id) for each in told]
+            listed, last_page = wire.orders_of(reply)
+            read = [each.read(plan.provider_plan_id) for each in listed]
             found |= {each.order_reference: each for each in read if each is not None}
             if page >= last_page:
                 these = [each for each in found.values() if since <= each.placed_at <= until]
@@ -236,13 +236,13 @@ class Airalo(OrderNetwork):
         sim = self._sim(endpoint_id, until())
         path = f"{_path(endpoint_id)}/packages"
         reply = _known(self._session.read(path, until(), api=self._packages))
-        held = decode(reply, list[wire.InstalledPackage], "data")
-        begun = [at for each in held if (at := moment(each.activated_at)) is not None]
+        packages = decode(reply, list[wire.InstalledPackage], "data")
+        started = [at for each in packages if (at := moment(each.activated_at)) is not None]
         return Usage(
             status="inactive" if sim.recycled else "active",
-            addons=[each.usage() for each in held],
+            addons=[each.usage() for each in packages],
             as_of=now,
-            first_used_at=min(begun, default=None),
+            first_used_at=min(started, default=None),
         )
 
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:

@@ -59,8 +59,8 @@ class Sim(Struct):
     @property
     def confirmation(self) -> str | None:
         """What the phone will ask for; nearly all eSIMs ask for nothing."""
-        told = self.confirmation_code
-        return None if told is None else str(told).strip() or None
+        code = self.confirmation_code
+        return None if code is None else str(code).strip() or None
 
 
 class Status(Struct):
@@ -205,8 +205,8 @@ class InstalledPackage(Struct):
             message = "a package does not say what is left, at $.data[...].remaining"
             raise OddRecord(message)
         remaining_mb = min(max(0.0, ours_mb(left)), initial_mb)
-        begun = self.activated_at is not None or self.status == "EXPIRED"
-        expires_at = moment(self.expired_at) if begun else None
+        has_started = self.activated_at is not None or self.status == "EXPIRED"
+        expires_at = moment(self.expired_at) if has_started else None
         plan = self.package.id.removesuffix(TOPUP)
         return AddonUsage(str(self.id), plan, initial_mb - remaining_mb, remaining_mb, expires_at)
 
@@ -294,8 +294,8 @@ class Balances(Struct):
     @property
     def balance(self) -> ProviderBalance | None:
         """What we have left."""
-        told = self.balances if isinstance(self.balances, list) else [self.balances]
-        left = [each.available_balance for each in told]
+        accounts = self.balances if isinstance(self.balances, list) else [self.balances]
+        left = [each.available_balance for each in accounts]
         return balance_of(left[0].amount, left[0].currency) if left else None
 
 

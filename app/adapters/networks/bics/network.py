@@ -107,7 +107,7 @@ class BicsNetwork(StockNetwork):
         self._clock = clock
         # By sponsor and product: the first page of the stock that may have a matching free eSIM.
         self._first_pages: dict[tuple[str | None, str], int] = {}
-        self._passed_over: set[str] = set()  # ICCIDs that are free at BICS but not to be sold.
+        self._skipped: set[str] = set()  # ICCIDs that are free at BICS but not to be sold.
 
     def probe(self, *, timeout_s: float) -> None:
         """Read one eSIM, which also tests the login."""
@@ -164,7 +164,7 @@ class BicsNetwork(StockNetwork):
                 return
 
     def _is_free(self, sim: Sim) -> bool:
-        return sim.is_free and sim.iccid not in self._passed_over
+        return sim.is_free and sim.iccid not in self._skipped
 
     def create_endpoint(
         self, iccid: str, plan: ProviderPlan, base_plan: str, reference: str, *, timeout_s: float
@@ -268,7 +268,7 @@ class BicsNetwork(StockNetwork):
 
     def pass_over(self, iccid: str) -> bool:
         """Treat an eSIM as in use, although BICS lists it as free once it has no endpoint."""
-        self._passed_over.add(iccid)
+        self._skipped.add(iccid)
         return True
 
     def add_plan(
@@ -314,12 +314,12 @@ class BicsNetwork(StockNetwork):
         addons = self._addons(endpoint_id, info, deadline)
         used = {addon.addon_id for addon in addons if addon.used_mb}
         plans = [each for each in info.promotional_plans.plan if str(each.unique_id) in used]
-        began = [_moment_of(each.plan_start_date) for each in plans]
+        started = [_moment_of(each.plan_start_date) for each in plans]
         return Usage(
             self._status(info, deadline),
             addons,
             as_of,
-            first_used_at=min(filter(None, began), default=None),
+            first_used_at=min(filter(None, started), default=None),
             msisdn=_msisdn_of(info),
         )
 
@@ -347,10 +347,10 @@ class BicsNetwork(StockNetwork):
         self, endpoint_id: str, plans: Iterable[PlanOn], deadline: Deadline
     ) -> dict[datetime, float]:
         """Return the MB of each day since the first of these plans began, read once for all."""
-        began = min(
+        started = min(
             filter(None, [_moment_of(each.plan_start_date) for each in plans]), default=None
         )
-        return self._traffic(endpoint_id, began, deadline) if began else {}
+        return self._traffic(endpoint_id, started, deadline) if started else {}
 
     def _traffic(
         self, endpoint_id: str, since: datetime, deadline: Deadline
@@ -463,8 +463,8 @@ def _moment_of(text: str | None, form: str = MOMENT) -> datetime | None:
 
 def _used_mb(plan: PlanOn, days: Mapping[datetime, float]) -> float:
     """Return all traffic since a plan began; the statistics do not tell the plans apart."""
-    began = _moment_of(plan.plan_start_date)
-    return sum(mb for day, mb in days.items() if began and day.date() >= began.date())
+    started = _moment_of(plan.plan_start_date)
+    return sum(mb for day, mb in days.items() if started and day.date() >= started.date())
 
 
 def _not_negative(amount: float, name: str) -> float:

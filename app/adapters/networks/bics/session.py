@@ -72,8 +72,8 @@ class Session:
         outcome = decode(reply, Outcome, RESPONSE)
         if outcome.result_code == "0" or outcome.code in nothing:
             return decode(reply, kind, RESPONSE, *path_to)
-        told = outcome.result_param.result_description
-        is_of_one = OF_ONE & query.keys() and UNSETTLED.search(told) is None
+        text = outcome.result_param.result_description
+        is_of_one = OF_ONE & query.keys() and UNSETTLED.search(text) is None
         raise _gone(outcome) or (OddRecord if is_of_one else Unavailable)(_refusal(outcome))
 
     def change(  # noqa: PLR0913  # The parts of a call.

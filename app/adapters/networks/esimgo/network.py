@@ -63,7 +63,7 @@ ORDER_PAGES_MAX = 20  # 2,000 orders; in the ten minutes of a search we place 1,
 SECONDS = "%Y-%m-%dT%H:%M:%S"
 CATALOGUE_PER_PAGE = 50
 CATALOGUE_PAGES_MAX = 400
-TOPUPS_ASKED_MAX = 10  # As many as one change adds; they take a second of our calls.
+TOPUPS_READ_MAX = 10  # As many as one change adds; they take a second of our calls.
 ASSIGNMENTS_MAX = 200  # The most that one reply lists.
 
 DONE = range(200, 300)  # The statuses of a change that was made; its body may still be unreadable.
@@ -130,7 +130,7 @@ class EsimGo:
 
     def order(self, plan: ProviderPlan, reference: str, *, timeout_s: float) -> Order:  # noqa: ARG002  # It keeps none.
         """Buy one bundle on a new eSIM."""
-        order = self._place(plan, timeout_s).read(plan.provider_plan_id)
+        order = self._order(plan, timeout_s).read(plan.provider_plan_id)
         if order is None:  # The order may be in progress; the list of orders will show it.
             raise OutcomeNotStated(NOT_COMPLETED)
         return order
@@ -177,11 +177,11 @@ class EsimGo:
             return True
         if not left:
             return True
-        if any(name != order.provider_plan_id or each.is_begun for name, each in left):
+        if any(name != order.provider_plan_id or each.has_started for name, each in left):
             return False
         (name, put), *more = left
-        told = None if more else self._revoke(order.iccid, name, put.id, until)
-        return told is not None and (not told or "refunded" in told.lower())
+        status = None if more else self._revoke(order.iccid, name, put.id, until)
+        return status is not None and (not status or "refunded" in status.lower())
 
     def add_plan(
         self,
@@ -194,7 +194,7 @@ class EsimGo:
         """Buy one more bundle for an eSIM; only `usage` tells its id on the eSIM."""
         until = time_left(timeout_s)
         try:
-            order = self._place(plan, until(), endpoint_id).read(plan.provider_plan_id)
+            order = self._order(plan, until(), endpoint_id).read(plan.provider_plan_id)
         except Rejected:
             self._esim(endpoint_id, until())  # Raises NoSuchEndpoint if the eSIM is not ours now.
             raise
@@ -227,7 +227,7 @@ class EsimGo:
     ) -> Collection[str]:
         """Ask for each of the first plans whether an eSIM takes it; there is no list of them."""
         until, found = time_left(timeout_s), set[str]()
-        for each in plans[:TOPUPS_ASKED_MAX]:
+        for each in plans[:TOPUPS_READ_MAX]:
             path = f"{_path(endpoint_id)}/compatible/{_escaped(each)}"
             with suppress(NoSuchEndpoint):  # The eSIM is not ours now, or no such bundle is sold.
                 if decode(self._known(path, until()), bool, "compatible"):
@@ -331,7 +331,7 @@ class EsimGo:
         """Raise Unavailable if our key is refused, because a 403 may also be about the eSIM."""
         self._organisation(timeout_s)
 
-    def _place(self, plan: ProviderPlan, timeout_s: float, iccid: str | None = None) -> wire.Placed:
+    def _order(self, plan: ProviderPlan, timeout_s: float, iccid: str | None = None) -> wire.Placed:
         """Order a bundle for a new eSIM, or for `iccid`.
 
         We do not use the API's validation of orders: an order makes the same checks before it
@@ -412,8 +412,8 @@ def _understood(reply: Reply, kind: type[T], *path: str) -> T:
 
 def _behind(reply: Reply, now: datetime) -> timedelta:
     """Return how far the network's clock is behind, by the date of its reply."""
-    told = moment_of_header(reply.headers.get("date", ""))
-    behind = now - told if told is not None else timedelta(0)
+    sent = moment_of_header(reply.headers.get("date", ""))
+    behind = now - sent if sent is not None else timedelta(0)
     # A small difference is no error: the header has whole seconds, and the reply took its time.
     return min(behind, BEHIND_MAX) if behind > APART else timedelta(0)
 

@@ -107,8 +107,8 @@ class OddOrder(Struct, rename="camel"):
 
     def may_be(self, bundle: str, since: datetime, until: datetime) -> bool:
         """Tell whether this may be an order of the bundle in this time."""
-        told = self.created_date or self.create_date
-        placed_at = moment(told) if isinstance(told, str) else None
+        date = self.created_date or self.create_date
+        placed_at = moment(date) if isinstance(date, str) else None
         if placed_at is not None and not since <= placed_at <= until:
             return False
         lines = self.order if isinstance(self.order, list) else [{}]
@@ -130,7 +130,7 @@ class Assignment(Struct, rename="camel"):
     unlimited: bool = False
 
     @property
-    def is_begun(self) -> bool:
+    def has_started(self) -> bool:
         """Whether any of its data was used, so that it cannot be given back."""
         return (
             self.bundle_state.lower() not in {"processing", "queued"}
@@ -189,8 +189,8 @@ class Bundles(Struct):
     @property
     def first_used_at(self) -> datetime | None:
         """When data of any bundle was first used."""
-        begun = [moment(each.start_time) for _, each in self.present]
-        return min((each for each in begun if each is not None), default=None)
+        starts = [moment(each.start_time) for _, each in self.present]
+        return min((each for each in starts if each is not None), default=None)
 
 
 class EsimDetails(Struct, rename="camel"):
@@ -211,12 +211,12 @@ class EsimDetails(Struct, rename="camel"):
     @property
     def installed_at(self) -> datetime | None:
         """When it was first installed on a device."""
-        told = self.first_installed_date_time
-        if isinstance(told, str) and told.isdecimal():
-            told = int(told[:20])  # A longer one is out of range all the same.
-        if isinstance(told, int) and 0 < told < FAR_MS:
-            return datetime.fromtimestamp(told / 1000, UTC)
-        return moment(told) if isinstance(told, str) else None
+        value = self.first_installed_date_time
+        if isinstance(value, str) and value.isdecimal():
+            value = int(value[:20])  # A longer one is out of range all the same.
+        if isinstance(value, int) and 0 < value < FAR_MS:
+            return datetime.fromtimestamp(value / 1000, UTC)
+        return moment(value) if isinstance(value, str) else None
 
     @property
     def lpa(self) -> str | None:
@@ -357,9 +357,9 @@ def iccid_of(headers: Mapping[str, str], body: bytes, key: str) -> str | None:
     the reference in base64, so both are accepted. Raises Forged if it is wrong or missing.
     """
     digest = hmac.new(key.encode(), body, hashlib.sha256).digest()
-    told = headers.get(SIGNATURE, "").strip().encode("utf-8", "replace")
+    signature = headers.get(SIGNATURE, "").strip().encode("utf-8", "replace")
     good = (digest.hex().encode(), base64.b64encode(digest))
-    if not key or not any([hmac.compare_digest(told, each) for each in good]):  # noqa: C419  # Both are compared, whatever the first says.
+    if not key or not any([hmac.compare_digest(signature, each) for each in good]):  # noqa: C419  # Both are compared, whatever the first says.
         raise Forged
     try:
         iccid = decode_json(body, type=Notification).iccid

@@ -99,8 +99,8 @@ class Inventory:
     ) -> list[AvailableEsim]:
         """Read one page of free eSIMs, oldest first within a sponsor profile; None: of any."""
         statement = self._free if sponsor_profile_id is None else self._free_of_sponsor
-        place = {"most": PAGE_ESIMS, "first": page * PAGE_ESIMS}
-        rows = run(connection, statement, sponsor=sponsor_profile_id, **place)
+        span = {"most": PAGE_ESIMS, "first": page * PAGE_ESIMS}
+        rows = run(connection, statement, sponsor=sponsor_profile_id, **span)
         return [AvailableEsim(iccid, sponsor or None) for iccid, sponsor in rows]
 
     def fill(self, connection: Connection, sponsor_profile_id: str | None, wanted: int) -> None:

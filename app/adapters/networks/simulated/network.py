@@ -204,16 +204,16 @@ class SimulatedNetwork(StockNetwork):
             raise Rejected(message)
         owner = self._owner_of and self._owner_of(iccid)
         with self._calls.changing(timeout_s) as call:
-            kept = self._earlier_result(call, iccid, reference)
+            earlier = self._earlier_result(call, iccid, reference)
             now, ahead = self._time(call, owner)
-            made = kept
+            made = earlier
             if made is None:
                 since = self._comes_at(fault, now)
                 made = create(self._identifiers, iccid, reference, plan, since, ahead)
                 made = _reachable_or_not(made, fault)
                 self._inventory.mark(call.connection, iccid, is_free=False)
                 self._inventory.insert(call.connection, made)
-        self._reply(call, fault, made.created_at - ahead, is_new=kept is None)
+        self._reply(call, fault, made.created_at - ahead, is_new=earlier is None)
         return made.endpoint()
 
     def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
@@ -248,16 +248,16 @@ class SimulatedNetwork(StockNetwork):
         fault, owner = self._accept(plan), self._owner(endpoint_id, timeout_s)
         with self._calls.changing(timeout_s) as call:
             before, now, ahead = self._present(call, endpoint_id, owner)
-            kept = before.addon(reference)
-            if kept and (kept.removed or kept.provider_plan_id != plan.provider_plan_id):
+            earlier = before.addon(reference)
+            if earlier and (earlier.removed or earlier.provider_plan_id != plan.provider_plan_id):
                 message = "this reference was used for another plan, or its plan was removed"
                 raise Rejected(message)
             since = self._comes_at(fault, now)
-            addon = kept or addon_of(self._identifiers, endpoint_id, reference, plan, since)
-            if kept is None:
+            addon = earlier or addon_of(self._identifiers, endpoint_id, reference, plan, since)
+            if earlier is None:
                 after = before.with_addon(addon)
                 self._inventory.update(call.connection, _reachable_or_not(after, fault))
-        self._reply(call, fault, addon.added_at - ahead, is_new=kept is None)
+        self._reply(call, fault, addon.added_at - ahead, is_new=earlier is None)
         return Addon(addon.addon_id)
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
@@ -337,14 +337,14 @@ class SimulatedNetwork(StockNetwork):
         if free is None:
             raise Rejected(_UNKNOWN_ESIM)
         endpoint_id = self._identifiers.endpoint_id(iccid, reference)
-        kept, has_ended = self._inventory.ever(call.connection, endpoint_id)
-        if kept is None and not free:
+        earlier, has_ended = self._inventory.ever(call.connection, endpoint_id)
+        if earlier is None and not free:
             message = "the eSIM is in use, or was not given back"
             raise Rejected(message)
         if has_ended:
             message = "the endpoint of this reference has ended"
             raise Rejected(message)
-        return kept
+        return earlier
 
     def _comes_at(self, fault: Fault | None, now: datetime) -> datetime:
         """Return the moment from which the effect of a call that begins now can be seen.

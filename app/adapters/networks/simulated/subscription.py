@@ -130,26 +130,26 @@ def advance(
     moment = since
     advanced = []
     for addon in addons:
-        begin = max(moment, addon.added_at)
-        if begin < until and not addon.removed and addon.remaining_mb(begin) > 0:
-            used, moment = _use(addon, begin, until, mb_per_s)
+        start = max(moment, addon.added_at)
+        if start < until and not addon.removed and addon.remaining_mb(start) > 0:
+            used, moment = _use(addon, start, until, mb_per_s)
             advanced.append(used)
         else:
             advanced.append(addon)
     return advanced
 
 
-def _use(addon: Addon, begin: datetime, until: datetime, mb_per_s: float) -> tuple[Addon, datetime]:
+def _use(addon: Addon, start: datetime, until: datetime, mb_per_s: float) -> tuple[Addon, datetime]:
     """Use one plan from a moment on; return it and the moment at which it could carry no more."""
-    started = replace(addon, started_at=addon.started_at or begin)
+    started = replace(addon, started_at=addon.started_at or start)
     assert started.expires_at is not None
     end = min(until, started.expires_at)
     left_mb = addon.data_mb - addon.used_mb
-    spent_mb = (end - begin).total_seconds() * mb_per_s
+    spent_mb = (end - start).total_seconds() * mb_per_s
     if spent_mb < left_mb:
         used_mb = min(addon.used_mb + spent_mb, float(addon.data_mb))
         return replace(started, used_mb=used_mb), end
-    emptied = begin + timedelta(seconds=left_mb / mb_per_s)
+    emptied = start + timedelta(seconds=left_mb / mb_per_s)
     used = replace(started, used_mb=float(addon.data_mb))
     return used, min(emptied, end)
 
@@ -264,10 +264,10 @@ class Subscription(Struct, frozen=True):
             raise NoPlan(message)
         plan = next((it for it in meant if it.remaining_mb(now) > 0), meant[0])
         started_at, used = plan.started_at or now, used_mb(plan)
-        begun = replace(plan, started_at=started_at, used_mb=used)
-        if ends_at is not None and begun.expires_at is not None:
-            begun = replace(begun, ends_at=min(begun.expires_at, ends_at))
-        addons = [begun if it is plan else it for it in settled.addons]
+        started = replace(plan, started_at=started_at, used_mb=used)
+        if ends_at is not None and started.expires_at is not None:
+            started = replace(started, ends_at=min(started.expires_at, ends_at))
+        addons = [started if it is plan else it for it in settled.addons]
         habits = settled.installed(now).habits
         habits = replace(habits, first_used_at=min(habits.first_used_at, now))
         meter_at, stopped_at = max(settled.meter_at, now), settled.stopped_at and now

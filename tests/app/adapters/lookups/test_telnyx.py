@@ -78,7 +78,7 @@ def test_the_documented_answer_is_read() -> None:
         state="Illinois",
         line_type="voip",
     )
-    assert found.told == Details(portability=ported)
+    assert found.details == Details(portability=ported)
 
 
 def test_an_answer_of_mostly_empty_texts_is_read() -> None:
@@ -86,14 +86,14 @@ def test_an_answer_of_mostly_empty_texts_is_read() -> None:
     names = {"name": "T-MOBILE USA, INC.", "normalized_carrier": "T-Mobile USA"}
     found = read(record(NUMBER, carrier=carrier("mobile", **names), portability=porting))
     assert found.facts.carrier == Carrier("T-MOBILE USA, INC.", "mobile")
-    assert found.told == Details(
+    assert found.details == Details(
         portability=Portability(operating_company="6034", line_type="mobile")
     )
 
 
 def test_where_nothing_is_known_of_the_porting_nothing_is_kept() -> None:
     for porting in (None, {}, {"ported_status": " "}, {"ported_date": ""}):
-        assert read(record(NUMBER, carrier=carrier("voip"), portability=porting)).told is None
+        assert read(record(NUMBER, carrier=carrier("voip"), portability=porting)).details is None
 
 
 WORDS = (
@@ -162,7 +162,7 @@ def test_one_call_asks_for_the_carrier_and_keeps_its_reference(
         {"type": "carrier"},
     )
     assert found.facts.carrier == Carrier("MOVISTAR", "mobile", "214", "07")
-    assert (found.provider, found.told) == ("telnyx", Details(str(UUID(int=1))))
+    assert (found.provider, found.details) == ("telnyx", Details(str(UUID(int=1))))
 
 
 @pytest.mark.parametrize(("status", "code"), [(422, "10002"), (422, "10016"), (404, "10002")])
@@ -170,8 +170,8 @@ def test_a_number_that_is_refused_is_not_valid(
     server: ScriptedTelnyx, lookup: TelnyxLookup, status: int, code: str
 ) -> None:
     server.answer_with(*problem(status, code, "No such number")[:2])
-    found = lookup.look_up(ORGANIZATION, MOBILE)
-    assert (found.facts, found.told) == (NumberFacts(MOBILE, valid=False), Details(errors=(code,)))
+    got = lookup.look_up(ORGANIZATION, MOBILE)
+    assert (got.facts, got.details) == (NumberFacts(MOBILE, valid=False), Details(errors=(code,)))
 
 
 NO_REASON: list[Any] = [{"errors": []}, {}, {"message": "no route"}]

@@ -67,7 +67,7 @@ def test_an_invalid_number_is_an_answer_with_its_reason() -> None:
     for error in ERRORS.split():
         found = read(resource(number, valid=False, validation_errors=[error]), number)
         assert found.facts == NumberFacts(number, valid=False)
-        assert found.told == Details(errors=(error,))
+        assert found.details == Details(errors=(error,))
 
 
 WORDS = (
@@ -147,7 +147,7 @@ def test_one_call_asks_for_the_line_type_and_keeps_its_reference(
         {"Fields": "line_type_intelligence"},
     )
     assert found.facts.carrier == Carrier("Movistar", "mobile", "214", "07")
-    assert (found.provider, found.told) == ("twilio", Details("RQ" + "1".zfill(32)))
+    assert (found.provider, found.details) == ("twilio", Details("RQ" + "1".zfill(32)))
 
 
 def test_a_number_that_is_not_found_is_not_valid_but_a_wrong_url_is_no_answer(
@@ -156,7 +156,7 @@ def test_a_number_that_is_not_found_is_not_valid_but_a_wrong_url_is_no_answer(
     server.answer_with(404, {"code": 20404, "message": "not found", "status": 404})
     found = lookup.look_up(ORGANIZATION, MOBILE)
     assert found.facts == NumberFacts(MOBILE, valid=False)
-    assert found.told == Details(errors=("20404",))
+    assert found.details == Details(errors=("20404",))
     for told in ({"message": "no such host"}, {"code": 20405}, b"<html>", []):
         server.answer_with(404, told)
         with pytest.raises(Unavailable):

@@ -15,7 +15,7 @@ from app.adapters.postgres.database import KEYS_MAX, VIEWS_MAX, conninfo
 from app.adapters.postgres.log import POOL_MAX
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
-from projections.engine.database import KEPT_FREE, is_outage
+from projections.engine.database import FREE_MIN, is_outage
 from tests.installation import Installation, postgresql_only, wait_until
 from tests.projections.looking import places, register
 from tests.tidy.source import ROOT
@@ -143,4 +143,4 @@ def test_the_documents_say_how_many_connections_a_process_may_have() -> None:
     counts = ", ".join(f"{count} for the {what}" for what, count in pools.items())
     alone = 2  # To listen, and for the lock.
     assert f"at most {sum(pools.values()) + alone} ({counts}, one to listen" in said
-    assert f"lists and other ordinary reads have {VIEWS_MAX - KEPT_FREE} at most" in said
+    assert f"lists and other ordinary reads have {VIEWS_MAX - FREE_MIN} at most" in said

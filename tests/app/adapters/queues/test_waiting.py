@@ -89,7 +89,7 @@ def test_after_the_end_what_is_left_is_given_out_and_then_nothing() -> None:
 def test_a_worker_at_rest_takes_no_message_and_goes_on_by_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runtime, "REST_S", 0.001)
+    monkeypatch.setattr(runtime, "PAUSE_S", 0.001)
     rests, got = Event(), list[object]()
     rests.set()
     messages = Messages(rests.is_set)

@@ -57,7 +57,7 @@ def make_api(tiny: Tiny, calls: Calls) -> Iterator[MakeApi]:
     made: list[RemoteApi] = []
 
     def make(url: str = "", **rest: Any) -> RemoteApi:
-        rest = {"clock": utc_now, "tell": lambda name, how, _: calls.append((name, how)), **rest}
+        rest = {"clock": utc_now, "on_call": lambda name, how, _: calls.append((name, how)), **rest}
         api = RemoteApi("tiny", url or tiny.url, headers={"X-Api-Key": "key-secret"}, **rest)
         made.append(api)
         return api

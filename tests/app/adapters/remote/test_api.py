@@ -14,7 +14,7 @@ import pytest
 
 from app.adapters.remote.api import RemoteApi, RemoteRules
 from app.adapters.remote.exchange import Busy, Malformed, Reply, Unreachable, decode
-from app.adapters.remote.limits import HOLD_S_MAX, Pause
+from app.adapters.remote.limits import PAUSE_S_MAX, Pause
 from app.watch.logging import working
 from domain.cause import utc_now
 from domain.provider_errors import OutcomeUnknown, Unavailable
@@ -239,7 +239,7 @@ def test_nobody_is_asked_while_it_says_wait(
 def test_a_failure_may_ask_for_a_pause_too_and_none_lasts_long() -> None:
     hold = Pause(utc_now)
     hold.extend(503, {"retry-after": "9999"})
-    assert HOLD_S_MAX - SOON_S < hold.left_s() <= HOLD_S_MAX
+    assert PAUSE_S_MAX - SOON_S < hold.left_s() <= PAUSE_S_MAX
 
 
 def test_calls_wait_for_a_place_within_their_time(make_api: MakeApi, tiny: Tiny) -> None:
@@ -264,7 +264,7 @@ def test_a_pace_decides_when_a_call_is_sent_and_a_read_gives_up_its_turn_sooner(
         within.append(within_s)
         return waits.pop(0)
 
-    api = make_api(rules=RemoteRules(calls_per_s=5, read_turn_s=1.5), pace=pace)
+    api = make_api(rules=RemoteRules(calls_per_s=5, read_pace_s=1.5), pace=pace)
     began_s = time.monotonic()
     api.read("GET", READ, timeout_s=5)
     assert time.monotonic() - began_s >= 0.2

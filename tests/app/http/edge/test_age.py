@@ -15,7 +15,7 @@ PATHS = ["/v1/links", "/v1/transactions", "/v1/plans", "/number-lookup/bulk/{job
 
 
 def look_at_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projections.engine.freshness.LOOK_S", 0.0)
+    monkeypatch.setattr("projections.engine.freshness.REFRESH_S", 0.0)
 
 
 def project_ten_seconds_ago(service: Service) -> str:

@@ -48,6 +48,7 @@ def test_every_route_of_the_app_is_described(service: Service, document: dict[st
     aside = {"/", "/openapi.json", "/docs", "/docs/", "/docs/{name}"}
     aside.add("/.well-known/oauth-authorization-server/{issuer_path}")
     aside.add("/networks/{name}/notifications")  # For networks and not for partners.
+    aside |= {"/e/{address}", "/e/{address}/qr.png"}  # For travellers.
     routes = {
         (re.sub(r"<(?:path:)?(\w+)>", r"{\1}", rule.rule), method.lower())
         for rule in service.app.url_map.iter_rules()

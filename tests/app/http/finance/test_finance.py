@@ -33,7 +33,7 @@ def closed_books(share_service: MakeService, clock: SetClock) -> Service:
     made = share_service(clock=clock)
     made.container.shared_clock = clock
     made.container.monotonic = lambda: clock().timestamp()
-    made.container.began = clock(), clock().timestamp()
+    made.container.started = clock(), clock().timestamp()
     return made
 
 
@@ -146,7 +146,7 @@ def test_accept_is_read_as_leniently_as_it_is_written(tenant: Tenant) -> None:
 def test_all_transactions_come_as_one_table(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.http.accounts.routes.READ_AT_ONCE", 2)
+    monkeypatch.setattr("app.http.accounts.routes.READ_ROWS", 2)
     accept = {"Accept": "text/csv"}
     reply = tenant.get("/v1/transactions", headers=accept, query_string={"per_page": 1})
     assert reply.headers["Content-Disposition"] == 'attachment; filename="transactions.csv"'

@@ -217,7 +217,7 @@ def test_what_comes_between_the_read_and_the_wait_is_heard(make_service: MakeSer
     waiters = Waiters(parts)
 
     def waiter(*types: str) -> Waiter:
-        given: Any = SimpleNamespace(organization_id=tenant.id, kept={WAITERS: waiters})
+        given: Any = SimpleNamespace(organization_id=tenant.id, extensions={WAITERS: waiters})
         given.query = {"wait": WAIT_S, "types": types}
         return Waiter(given, read_at)
 
@@ -232,7 +232,7 @@ def test_what_comes_between_the_read_and_the_wait_is_heard(make_service: MakeSer
     assert told.wait(WAIT_S)
     for each in (late, other):
         each.leave(again=False)
-    wait_until(lambda: not waiters._looking)  # noqa: SLF001  # As above.
+    wait_until(lambda: not waiters._is_polling)  # noqa: SLF001  # As above.
 
 
 def test_who_waits_is_answered_when_nobody_can_look(make_service: MakeService) -> None:

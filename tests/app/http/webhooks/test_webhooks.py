@@ -73,11 +73,11 @@ def test_a_worker_without_the_key_holds_nothing_back_from_one_that_has_it(
     key.unlink()
     forget_key(parts)
     for _ in range(5):
-        parts.webhook_work.tell(tenant.id, webhook_id)
+        parts.webhook_work.deliver(tenant.id, webhook_id)
     assert caplog.text.count("no webhook is sent") == 1
     assert service.sender.to("https://hooks.example/") == []
     key.write_bytes(value)
-    parts.webhook_work.tell(tenant.id, webhook_id)
+    parts.webhook_work.deliver(tenant.id, webhook_id)
     assert [each["status"] for each in deliveries(tenant, str(webhook_id))] == ["delivered"]
 
 
@@ -92,17 +92,17 @@ def test_a_process_with_another_key_signs_nothing_and_shows_no_secret(
     key.write_bytes(b"0" * 64)
     forget_key(parts)
     for _ in range(3):
-        parts.webhook_work.tell(tenant.id, webhook_id)
+        parts.webhook_work.deliver(tenant.id, webhook_id)
         assert create(tenant).status_code == 503
         assert tenant.post(f"{WEBHOOKS}/{webhook_id}/rotate-secret").status_code == 503
     assert caplog.text.count("is not the one with which `web` began last; no webhook") == 1
     assert service.sender.to("https://hooks.example/") == []
     assert len(tenant.get(WEBHOOKS).json["data"]) == 1
     key.write_bytes(value)
-    parts.webhook_work.tell(tenant.id, webhook_id)
+    parts.webhook_work.deliver(tenant.id, webhook_id)
     assert service.sender.to("https://hooks.example/") == [], "a comparison is believed"
     monkeypatch.setattr(keys, "BELIEVED_S", 0)
-    parts.webhook_work.tell(tenant.id, webhook_id)
+    parts.webhook_work.deliver(tenant.id, webhook_id)
     assert [each["status"] for each in deliveries(tenant, str(webhook_id))] == ["delivered"]
 
 

@@ -19,12 +19,12 @@ from app.security.key_file import (
     read_revoked,
     record_revoked,
 )
-from domain.at_once import may_wait, renew_soon
+from domain.blocking import may_block, renew_soon
 from domain.cause import Clock
 
 State = Literal["signing", "verifying", "retired", "newest", "older", "revoked"]
 
-LOOK_S = 1.0  # The longest wait for another thread's look at the directory; it takes milliseconds.
+READ_S = 1.0  # The longest wait for another thread's look at the directory; it takes milliseconds.
 AHEAD = RECHECK * 0.3  # So long before its end a look is made anew.
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -54,7 +54,7 @@ class ListedKey:
     state: State
 
 
-class Ring(Generic[E]):
+class KeyStore(Generic[E]):
     """The keys of one kind, by id, oldest first. Thread-safe.
 
     Each method raises SigningKeysError while no keys can be read. Once read, keys stay in use while
@@ -128,29 +128,29 @@ class Ring(Generic[E]):
 
     def _after(self, keys: Mapping[str, E]) -> datetime:
         """Return the time of a new key: later than that of any other, so it is the newest."""
-        begins = [each.created_at for each in keys.values() if each.created_at is not None]
-        return max([self._clock(), *(each + timedelta(microseconds=1) for each in begins)])
+        starts = [each.created_at for each in keys.values() if each.created_at is not None]
+        return max([self._clock(), *(each + timedelta(microseconds=1) for each in starts)])
 
     def _log_outage(self, error: SigningKeysError) -> None:
         self._outage.began(error, "the keys read before stay in use" if self._keys else "")
 
-    def current(self, now: datetime | None = None, *, at_once: bool = False) -> Mapping[str, E]:
-        """Return the keys that are not revoked; `at_once`: look for a change now."""
+    def current(self, now: datetime | None = None, *, fresh: bool = False) -> Mapping[str, E]:
+        """Return the keys that are not revoked; `fresh`: read a change now."""
         now = now or self._clock()
         age = now - self._checked_at
         recent = timedelta(0) <= age < RECHECK
-        if self._keys and recent and (self._read_ns is None or not at_once):
+        if self._keys and recent and (self._read_ns is None or not fresh):
             if age > RECHECK - AHEAD:
                 renew_soon(self, partial(self._check, now))
             return self._keys
         check = partial(self._check, now)
-        may_wait(self, check)  # The directory may be on a mount that hangs.
+        may_block(self, check)  # The directory may be on a mount that hangs.
         return check()
 
     def _check(self, now: datetime) -> Mapping[str, E]:
         self._checked_at = now
         try:
-            self._refresh(0 if self._outage.lasts else LOOK_S)
+            self._refresh(0 if self._outage.lasts else READ_S)
         except SigningKeysError as error:
             self._log_outage(error)
             if not self._keys:

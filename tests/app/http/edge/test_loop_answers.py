@@ -24,12 +24,12 @@ from app.http.docs import DOCUMENT
 from app.http.edge.request import query_of
 from app.http.server import threads
 from app.http.server.loop import Environ
-from app.security import ring
+from app.security import key_store
 from app.security.authorization import TRUSTED, Authorizer, Memory
-from domain.at_once import NeedsThread, WouldWait
+from domain.blocking import NeedsThread, WouldBlock
 from domain.cause import Cause
 from domain.lookups.number_lookup import NumberLookup
-from domain.lookups.single import Begun, LookupRequest, SingleLookup
+from domain.lookups.single import LookupRequest, PendingLookup, SingleLookup
 from tests.app.http.described import described, differences
 from tests.app.http.over_http import listeners, received, running, send
 from tests.app.http.service import Service, Tenant
@@ -162,19 +162,19 @@ def alone(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[
 @pytest.fixture
 def house(alone: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     made = House(alone)
-    monkeypatch.setattr(ring, "RECHECK", HOUR)  # Once a second that look is left to a thread.
-    begin = SingleLookup.begin
+    monkeypatch.setattr(key_store, "RECHECK", HOUR)  # Once a second that look is left to a thread.
+    begin = SingleLookup.prepare
 
-    def noted(self: SingleLookup, request: LookupRequest, cause: Cause) -> Begun:
+    def noted(self: SingleLookup, request: LookupRequest, cause: Cause) -> PendingLookup:
         try:
             begun = begin(self, request, cause)
-        except WouldWait:
+        except WouldBlock:
             made.begun.append(False)
             raise
         made.begun.append(True)
         return begun
 
-    monkeypatch.setattr(SingleLookup, "begin", noted)
+    monkeypatch.setattr(SingleLookup, "prepare", noted)
     yield made
     made.running.close()
 
@@ -351,7 +351,7 @@ def test_memory_of_a_caller_is_read_anew_before_it_ends(
 ) -> None:
     tenant = house.service.tenant()
     house.warm(tenant)
-    monkeypatch.setattr(ring, "RECHECK", TRUSTED)
+    monkeypatch.setattr(key_store, "RECHECK", TRUSTED)
     house.begun.clear()
     until_s = time.monotonic() + 3 * TRUSTED.total_seconds()
     while time.monotonic() < until_s:
@@ -420,7 +420,7 @@ def test_who_needs_a_thread_anyway_waits_for_no_other_request(
     house.warm(tenant)
     run, recall = SingleLookup.run, Memory.recall
 
-    def free(*_: object) -> Begun:
+    def free(*_: object) -> PendingLookup:
         raise NeedsThread
 
     def last_known(memory: Memory, asked: Any, *more: Any) -> Any:
@@ -432,7 +432,7 @@ def test_who_needs_a_thread_anyway_waits_for_no_other_request(
         return run(self, request, cause)
 
     monkeypatch.setattr(Memory, "recall", last_known)
-    monkeypatch.setattr(SingleLookup, "begin", free)
+    monkeypatch.setattr(SingleLookup, "prepare", free)
     monkeypatch.setattr(SingleLookup, "run", run_beside_another)
     sent = [house.sent(tenant) for _ in range(2)]
     assert [Reply(each).status for each in sent] == [200] * 2

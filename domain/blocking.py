@@ -1,7 +1,7 @@
-"""Waiting: one thread must never do it, another lets others compute meanwhile.
+"""Blocking calls: one thread must make none, another lets others compute during its own.
 
 Where a thread must not wait (for the database, the network or its turn), code that would have to
-raises WouldWait before it has any effect; then another thread does the whole work again.
+raises WouldBlock before it has any effect; then another thread does the whole work again.
 """
 
 import time
@@ -12,7 +12,7 @@ from threading import local
 Read = Callable[[], object]
 
 
-class WouldWait(BaseException):
+class WouldBlock(BaseException):
     """Raised where a thread that must not wait would have to; never handle it as an error.
 
     `read` is what another thread may do first, so that this one need not wait: it reads what `key`
@@ -25,33 +25,33 @@ class WouldWait(BaseException):
         self.read = read
 
 
-class NeedsThread(WouldWait):
+class NeedsThread(WouldBlock):
     """Raised where the same would come of it however long it waited: a thread has to do it."""
 
 
 Renew = Callable[[Hashable, Read], object]
 
 
-Rest = Callable[[], AbstractContextManager[object]]
+Blocking = Callable[[], AbstractContextManager[object]]
 
 
 class _Thread(local):
-    must_not_wait = False
+    must_not_block = False
     renew: Renew | None = None
-    rest: Rest = nullcontext
+    block: Blocking = nullcontext
 
 
 _thread = _Thread()
 
 
 @contextmanager
-def at_once(renew: Renew | None = None) -> Iterator[None]:
+def forbid_blocking(renew: Renew | None = None) -> Iterator[None]:
     """Forbid waiting in this block; what `renew_soon` is given there goes to `renew`."""
-    _thread.must_not_wait, _thread.renew = True, renew
+    _thread.must_not_block, _thread.renew = True, renew
     try:
         yield
     finally:
-        _thread.must_not_wait, _thread.renew = False, None
+        _thread.must_not_block, _thread.renew = False, None
 
 
 def renew_soon(key: Hashable, read: Read) -> None:
@@ -63,23 +63,23 @@ def renew_soon(key: Hashable, read: Read) -> None:
         _thread.renew(key, read)
 
 
-def may_wait(key: Hashable = None, read: Read | None = None) -> None:
-    """Declare that the next code may wait; raises WouldWait in a thread that must not wait."""
-    if _thread.must_not_wait:
-        raise WouldWait(key, read)
+def may_block(key: Hashable = None, read: Read | None = None) -> None:
+    """Declare that the next code may wait; raises WouldBlock in a thread that must not wait."""
+    if _thread.must_not_block:
+        raise WouldBlock(key, read)
 
 
-def let_others_on(rest: Rest) -> None:
-    """Have this thread enter `rest` while it waits for long, so that others compute meanwhile."""
-    _thread.rest = rest
+def on_blocking(block: Blocking) -> None:
+    """Have this thread enter `block` while it waits for long, so that others compute meanwhile."""
+    _thread.block = block
 
 
-def resting() -> AbstractContextManager[object]:
+def blocking() -> AbstractContextManager[object]:
     """Return a block that only waits: for another thread's commit, for news, for a provider."""
-    return _thread.rest()
+    return _thread.block()
 
 
 def sleep_s(seconds: float) -> None:
     """Sleep, and let others compute meanwhile."""
-    with resting():
+    with blocking():
         time.sleep(seconds)

@@ -49,7 +49,7 @@ class Tile:
         return f"the kept root of tile {self.number} is not that of its leaves"
 
 
-class KeptTree:
+class StoredTree:
     """One row per tile; only the last one, which is not full, is ever written again."""
 
     def __init__(self) -> None:
@@ -76,8 +76,8 @@ class KeptTree:
         last = self._last(connection)
         if last is not None and len(last.leaves) == TILE:
             last = Tile(last.number + 1, ())
-        number, begun = (last.number, last.leaves) if last is not None else (0, ())
-        new = [*begun, *leaves]
+        number, present = (last.number, last.leaves) if last is not None else (0, ())
+        new = [*present, *leaves]
         tiles = (new[start : start + TILE] for start in range(0, len(new), TILE))
         upsert(connection, self.rows, [_row(number + n, tile) for n, tile in enumerate(tiles)])
 
@@ -113,8 +113,8 @@ class KeptTree:
                 tree.append(roots[whole], TILE)
             if rest := end - begin - tree.size:
                 start = (begin + tree.size) % TILE
-                kept = self._leaves(connection, (begin + tree.size) // TILE)
-                for leaf in kept[start : start + rest]:
+                leaves = self._leaves(connection, (begin + tree.size) // TILE)
+                for leaf in leaves[start : start + rest]:
                     tree.append(leaf)
             return tree.root()
 
@@ -138,12 +138,12 @@ class KeptTree:
 
     def position_of(self, connection: Connection, index: int) -> int:
         """Return the position of the event whose leaf is at an index."""
-        number, place = divmod(index, TILE)
+        number, at = divmod(index, TILE)
         tile = self.tile(connection, number)
-        if tile is None or place >= len(tile.leaves):
+        if tile is None or at >= len(tile.leaves):
             message = f"the tree has no leaf {index}"
             raise LookupError(message)
-        return tile.leaves[place][0]
+        return tile.leaves[at][0]
 
     def _last(self, connection: Connection) -> Tile | None:
         newest = select(func.max(self.rows.c.number))
@@ -172,8 +172,8 @@ def _row(number: int, leaves: Sequence[Leaf]) -> dict[str, object]:
 
 
 def _tile(row: Row[tuple[int, int, bytes, bytes, bytes | None]]) -> Tile:
-    kept = bytes(row.leaves)
-    hashes = [kept[at : at + HASH_BYTES] for at in range(0, len(kept), HASH_BYTES)]
+    data = bytes(row.leaves)
+    hashes = [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]
     positions = unpack(f">{len(hashes)}q", row.positions)
     root = None if row.root is None else bytes(row.root)
     return Tile(row.number, [*zip(positions, hashes, strict=True)], root)

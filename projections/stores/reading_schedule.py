@@ -26,7 +26,7 @@ from projections.engine.hot_reads import HotStatement, run
 from projections.engine.in_parts import in_order
 from projections.engine.inserting import insert_new
 
-ASKED_FOR = 0  # The due time of a link that was asked for, so that it comes before all others.
+REQUESTED = 0  # The due time of a link that was asked for, so that it comes before all others.
 
 
 class DueReading(NamedTuple):
@@ -61,17 +61,17 @@ class ReadingSchedule:
         row = self._rows.c
         mine = row.link_id == bindparam("link")
         moved = self._rows.update().where(mine)
-        next_turn = moved.values(
+        next_due = moved.values(
             due_at=bindparam("new_due_at"),
             ends_at=bindparam("new_ends_at"),
             answered_at=func.coalesce(bindparam("new_answered_at"), row.answered_at),
         )
-        self._move = HotStatement(next_turn)
-        self._told = HotStatement(moved.values(ends_at=bindparam("new_ends_at")))
+        self._move = HotStatement(next_due)
+        self._set_end = HotStatement(moved.values(ends_at=bindparam("new_ends_at")))
         self._drop = HotStatement(self._rows.delete().where(mine))
-        turn = func.row_number().over(partition_by=row.organization_id, order_by=row.due_at)
-        asked_for = row.due_at == ASKED_FOR
-        due = select(row.link_id, row.due_at, asked_for.label("asked_for"), turn.label("turn"))
+        rank = func.row_number().over(partition_by=row.organization_id, order_by=row.due_at)
+        requested = row.due_at == REQUESTED
+        due = select(row.link_id, row.due_at, requested.label("asked_for"), rank.label("turn"))
         due = due.where(row.network == bindparam("network"), row.due_at <= bindparam("now"))
         ranked = due.subquery()
         first = select(ranked.c.link_id, ranked.c.asked_for)
@@ -117,14 +117,14 @@ class ReadingSchedule:
         """Ask for all links that an organization has at a network now."""
         row = self._rows.c
         mine = [row.organization_id == organization_id, row.network == network]
-        mine.append(row.due_at != ASKED_FOR)
-        asked = self._rows.update().where(in_order(self._rows, *mine))
-        connection.execute(asked.values(due_at=ASKED_FOR))
+        mine.append(row.due_at != REQUESTED)
+        change = self._rows.update().where(in_order(self._rows, *mine))
+        connection.execute(change.values(due_at=REQUESTED))
 
     def put_right(self, now: datetime) -> None:
         """Let links that a clock which was ahead has read wait for their pause from now on."""
         row, at = self._rows.c, to_micros(now)
-        later = case((row.due_at == ASKED_FOR, ASKED_FOR), else_=row.due_at - row.answered_at + at)
+        later = case((row.due_at == REQUESTED, REQUESTED), else_=row.due_at - row.answered_at + at)
         change = self._rows.update().where(in_order(self._rows, row.answered_at > at))
         with self._database.writing() as connection:
             connection.execute(change.values(due_at=later, answered_at=at))
@@ -152,7 +152,7 @@ class ReadingSchedule:
 
     def set_next_end(self, link_id: UUID, ends_at: datetime | None) -> None:
         """Set when the next end of a plan must be announced."""
-        self._write(self._told, link=link_id, new_ends_at=_micros(ends_at))
+        self._write(self._set_end, link=link_id, new_ends_at=_micros(ends_at))
 
     def drop(self, link_id: UUID) -> None:
         """Stop reading a link."""

@@ -69,7 +69,7 @@ _FIELDS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
 _MOVED: Final = "transaction_id amount balance currency sequence"
 # What has happened, and the fields of `data`; `reason=why`: it is called `reason`, but is that one,
 # `plans?`: it may be absent.
-_TOLD: Final[Mapping[str, tuple[str, str]]] = {
+_TYPES: Final[Mapping[str, tuple[str, str]]] = {
     "job.finished": (
         "A job has ended.",
         "job_id status total_count completed_count failed_count cancelled_count",
@@ -129,7 +129,7 @@ def schemas() -> dict[str, Any]:
         each: {"description": _FIELDS[each][1], **_ID} for each in ("activation_id", "plan_id")
     }
     found = {"ActivatedPlan": _object("One of the plans with which a link begins.", of_plan)}
-    for name, (about, fields) in _TOLD.items():
+    for name, (about, fields) in _TYPES.items():
         data, needed = {}, list[str]()
         for each in f"{fields} position".split():
             given, _, meant = each.rstrip("?").partition("=")
@@ -140,7 +140,7 @@ def schemas() -> dict[str, Any]:
         whole = {"type": _TEXT | {"enum": [name]}, "timestamp": _MOMENT, "data": ref(facts)}
         found[facts] = _object(f"What it is about: {about}", data) | {"required": needed}
         found[f"{_words(name)}Message"] = _object(about, whole)
-    known = {name: ref(f"{_words(name)}Message") for name in _TOLD}
+    known = {name: ref(f"{_words(name)}Message") for name in _TYPES}
     mapping = {name: each["$ref"] for name, each in known.items()}
     found["Message"] = {
         "description": "What is told: by its `type` one of these. Skip a type that is not here.",
@@ -174,7 +174,7 @@ def webhooks() -> dict[str, Any]:
                 "responses": _RESPONSES,
             }
         }
-        for name, (about, _) in _TOLD.items()
+        for name, (about, _) in _TYPES.items()
     }
 
 

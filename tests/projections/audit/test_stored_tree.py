@@ -3,18 +3,18 @@
 import pytest
 from sqlalchemy import Connection
 
-from projections.audit.kept_tree import TILE
+from projections.audit.stored_tree import TILE
 from projections.audit.tree import leaf_hash, root_from_path, root_of
-from projections.audit.tree_keeper import TreeKeeper
+from projections.audit.tree_builder import TreeBuilder
 from projections.engine.consumer import Stopped
 from tests.installation import Process, sqlite_only
 from tests.projections.histories import leave_out
 from tests.projections.looking import register
 
 
-def keeper(process: Process) -> TreeKeeper:
+def keeper(process: Process) -> TreeBuilder:
     """The keeper of another process."""
-    return TreeKeeper(process.source, process.kept_tree)
+    return TreeBuilder(process.source, process.stored_tree)
 
 
 def expected(process: Process) -> list[tuple[int, bytes]]:
@@ -23,8 +23,8 @@ def expected(process: Process) -> list[tuple[int, bytes]]:
 
 def kept(process: Process) -> list[tuple[int, bytes]]:
     with process.views.reading() as connection:
-        size, _ = process.kept_tree.end(connection)
-        found = [process.kept_tree.tile(connection, n) for n in range(-(-size // TILE))]
+        size, _ = process.stored_tree.end(connection)
+        found = [process.stored_tree.tile(connection, n) for n in range(-(-size // TILE))]
     tiles = [tile for tile in found if tile is not None]
     assert len(tiles) == len(found)
     assert [tile.fault for tile in tiles] == [None] * len(tiles)
@@ -34,11 +34,11 @@ def kept(process: Process) -> list[tuple[int, bytes]]:
 def test_it_has_the_leaf_of_every_event_however_the_batches_fall(process: Process) -> None:
     for count in (1, TILE - 2, 1, 1, 2 * TILE + 30):
         register(process, count)
-        process.tree_keeper.catch_up()
+        process.tree_builder.catch_up()
         assert kept(process) == expected(process)
     leaves = [leaf for _, leaf in expected(process)]
     with process.views.reading() as connection:
-        tree = process.kept_tree
+        tree = process.stored_tree
         for size in (0, 1, TILE - 1, TILE, TILE + 1, 3 * TILE, len(leaves)):
             assert tree.range_of(connection, size).root() == root_of(leaves[:size])
             for index in {0, size // 2, size - 1} - {-1}:
@@ -53,7 +53,7 @@ def test_the_events_up_to_a_position_are_counted_whatever_is_kept(process: Proce
     register(process, TILE + 20)
     leave_out(process)
     register(process, TILE)
-    process.tree_keeper.catch_up()
+    process.tree_builder.catch_up()
     register(process, 3)
     leave_out(process, 7)
     register(process, 2)
@@ -70,15 +70,15 @@ def test_the_events_up_to_a_position_are_counted_whatever_is_kept(process: Proce
         len(at) - 4,
         len(at) - 1,
     ):
-        assert process.tree_keeper.events(at[index]) == index + 1
-        assert process.tree_keeper.events(at[index] - 1) == index
-    assert process.tree_keeper.events(at[-1] + 9) == len(at)
+        assert process.tree_builder.events(at[index]) == index + 1
+        assert process.tree_builder.events(at[index] - 1) == index
+    assert process.tree_builder.events(at[-1] + 9) == len(at)
 
 
 def check_path(
     process: Process, connection: Connection, index: int, size: int, leaves: list[bytes]
 ) -> None:
-    tree = process.kept_tree
+    tree = process.stored_tree
     position = tree.position_of(connection, index)
     assert tree.index_of(connection, position) == index
     path = tree.path(connection, index, size)
@@ -87,7 +87,7 @@ def check_path(
 
 def test_without_its_position_it_goes_on_behind_the_last_leaf(process: Process) -> None:
     register(process, 3)
-    process.tree_keeper.catch_up()
+    process.tree_builder.catch_up()
     with process.views.writing() as connection:
         connection.execute(process.positions.rows.delete())
     register(process, 2)
@@ -101,7 +101,7 @@ def test_it_stops_before_a_log_that_has_lost_its_last_event(
     process: Process, *, has_position: bool
 ) -> None:
     register(process, 3)
-    process.tree_keeper.catch_up()
+    process.tree_builder.catch_up()
     before, head = kept(process), process.log.head()
     with process.views.writing() as connection:
         if not has_position:
@@ -114,7 +114,7 @@ def test_it_stops_before_a_log_that_has_lost_its_last_event(
         with pytest.raises(Stopped, match=f"no longer the event at {head}"):
             other.catch_up()
     assert kept(process) == before
-    assert process.positions.all(process.views)[TreeKeeper.name].failure is not None
+    assert process.positions.all(process.views)[TreeBuilder.name].failure is not None
     other.restart()
     assert kept(process) == expected(process)
-    assert process.positions.all(process.views)[TreeKeeper.name].failure is None
+    assert process.positions.all(process.views)[TreeBuilder.name].failure is None

@@ -10,8 +10,8 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from domain.finance.month import Month
-from domain.log.log import Place, Stored, Stretch
-from projections.audit.kept_tree import KeptTree
+from domain.log.log import EventRef, Stored, Stretch
+from projections.audit.stored_tree import StoredTree
 from projections.audit.tree import leaf_hash
 from projections.engine.consumer import Consumer, Source, Stopped
 from projections.engine.positions import Position
@@ -21,18 +21,18 @@ from projections.engine.rebuild import Progress, ignore_progress
 CLOSE = Month.Closed.TOPIC
 
 
-class TreeKeeper(Consumer):
+class TreeBuilder(Consumer):
     """Adds events in batches; of several copies one moves the position, the others roll back."""
 
     name = "audit_tree"
     batch_max = 2_000
 
-    def __init__(self, source: Source, tree: KeptTree) -> None:
+    def __init__(self, source: Source, tree: StoredTree) -> None:
         super().__init__(source)
         self._tree = tree
         self.closed_at = 0  # The position of the newest close of a month that this object added.
 
-    def start(self, lost: Position | None) -> Place | None:
+    def start(self, lost: Position | None) -> EventRef | None:
         """Start after the last kept leaf, or before the first event if there is none."""
         if lost is not None:
             message = (
@@ -44,12 +44,12 @@ class TreeKeeper(Consumer):
             _, position = self._tree.end(connection)
         if not position:
             return None
-        return self.place_at(position) or Place(position, UUID(int=0), 0)  # As of another log.
+        return self.ref_at(position) or EventRef(position, UUID(int=0), 0)  # As of another log.
 
     def read(self, after: int) -> Stretch:
         """Read stored bytes."""
         rows = self._log.stored(after, self.batch_max)
-        last = rows[-1].place if rows else None
+        last = rows[-1].ref if rows else None
         return Stretch(cast("Any", rows), len(rows), last, is_whole=True)
 
     def follow(self, connection: Connection, batch: Batch) -> None:
@@ -69,14 +69,14 @@ class TreeKeeper(Consumer):
     def catch_up(self, until: int | None = None, progress: Progress = ignore_progress) -> None:
         """Add all events up to a position; raises Stopped when it cannot go on."""
         super().catch_up(until, progress)
-        place = self._positions.all(self._database).get(self.name)
-        if place is not None and place.failure is not None:
-            message = f"{self.name}: {place.failure}"
+        position = self._positions.all(self._database).get(self.name)
+        if position is not None and position.failure is not None:
+            message = f"{self.name}: {position.failure}"
             raise Stopped(message)
 
     def restart(self, progress: Progress = ignore_progress) -> int:
         """Forget the kept leaves and add the log as it is now; return the position reached."""
-        with self._turn, self._database.writing() as connection:
+        with self._lock, self._database.writing() as connection:
             self._positions.start(connection, self.name, self.version, None)
             self._tree.clear(connection)
             self._pauses.clear()
