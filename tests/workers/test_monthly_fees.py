@@ -138,17 +138,17 @@ def test_a_round_and_a_beat_have_bounds_and_those_who_cannot_pay_hold_up_nobody(
     process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     poor = [customer(process, balance="0") for _ in range(2)]
-    rich = [customer(process) for _ in range(3)]
+    organizations = [*poor, *(customer(process) for _ in range(3))]
     monkeypatch.setattr(work, "ASKED_AT_ONCE", 2)
     clock.now = moment("2026-02-01 00:01")
     counts = []
     for _ in range(3):
         process.monthly_fees.run(organizations_max=2)
-        counts.append(sum(map(len, (frozen(process, each) for each in (*poor, *rich)))))
+        counts.append(sum(map(len, (frozen(process, each) for each in organizations))))
     assert counts == [2, 4, 5]
-    while charge(process):
-        pass
-    assert [charged(process, each) for each in (*poor, *rich)] == 2 * [[]] + 3 * [FEBRUARY]
+    for _ in organizations:
+        charge(process)
+    assert [charged(process, each) for each in organizations] == 2 * [[]] + 3 * [FEBRUARY]
 
 
 def test_what_is_settled_is_not_looked_at_again(
