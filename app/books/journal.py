@@ -1,10 +1,10 @@
 """The journal of a month for bookkeeping programs: its postings in whole cents, in three formats.
 
-A posting is between two accounts, one of which has no other opposite. It is what that account holds
-in cents by then, less what it held in cents before, since the beginning of the log; single postings
-count that for each organization. On the last day what the wallet of an organization holds in cents
-differs from its postings by is posted to `Rounding`, and then what each account of all does. So
-every account ends at its exact balance, rounded once, and nothing is lost from month to month.
+A posting is the difference of two balances in cents: what an account holds by then, less what it
+held before. Three charges of 0.4 cents bring an account to 0.4, 0.8 and 1.2, in cents 0, 1 and 1,
+so they are postings of 0, 1 and 0. Single postings count so for each organization. On the last day
+what is left of each wallet, then of each account, goes to `Rounding`. So every account ends at its
+exact balance, rounded once, and nothing is lost from month to month.
 
 The formats are those that docs/finance.md describes, with their sources.
 """

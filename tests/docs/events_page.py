@@ -5,9 +5,12 @@ a new field needs its meaning below. What stands before the list of events is wr
 """
 
 import sys
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
+from itertools import chain
+from textwrap import fill
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -82,12 +85,10 @@ MEANINGS = {
     "name": "of the thing; no account",
     "network": "whose it is; left out: `simulated`",
     "notices": "what the traveller must know of the plan; left out: nothing",
-    "order_reference": "what the network calls the order",
     "organization_id": "whose it is",
     "origin": "what checkpoints call the log",
     "per_minute": "how many requests; null: as the setting says",
     "personal": "numbers and results, sealed",
-    "placed_at": "when the network took the order",
     "plan": "as it was bought",
     "plan_id": "the stream of the plan",
     "price": "null: it costs nothing",
@@ -108,7 +109,6 @@ MEANINGS = {
     "sequence": "of the entries of the wallet, from 1",
     "server": "who goes on",
     "settled_at": "when the network can no longer do it",
-    "settles_at": "when the network can no longer do it",
     "since": "since when an order of the link may have been placed",
     "sealed_name": "what the partner calls the link, sealed; `name` is then null",
     "slice_index": "of the items that are looked up together",
@@ -133,19 +133,34 @@ MEANINGS = {
 # Whose events say who may do what, and what takes two.
 PEOPLE = ("proposal.", "approval_limit.", "operator", "organization.", "api_client.")
 BEGIN = "## Events\n"  # What stands before it is written by hand.
+STRUCTS = "\n## What stands in them\n"
+FIELDS = "\n## Fields\n\n| Field | Type | Is |\n|---|---|---|"
 
 
 def page() -> str:
     """Return the page as it should be."""
     found: dict[str, type[Any]] = {}
-    events = "".join(f"\n### {each}\n\n{_table(_event(each), found)}" for each in _topics())
-    structs, shown = "", set[str]()
-    while left := sorted(found.keys() - shown):
-        for name in left:
-            shown.add(name)
-            structs += f"\n### {name}\n\n{_table(_members(found[name]), found)}"
+    told = {f"`{topic}`": _told(class_of(topic, Event), found) for topic in _topics()}
+    events = len(told)
+    while left := sorted(found.keys() - told.keys()):
+        told |= {name: _told(found[name], found) for name in left}
+    types: dict[str, Counter[str]] = defaultdict(Counter)
+    for name, kind in chain.from_iterable(told.values()):
+        types[name.rstrip("?")][kind] += 1
+    usual = {name: of.most_common(1)[0][0] for name, of in sorted(types.items())}
+    rows = [_row(name, members, usual) for name, members in told.items()]
+    meant = [f"| `{name}` | {kind} | {MEANINGS[name]} |" for name, kind in usual.items()]
     by_hand = PAGE.read_text("utf-8").partition(BEGIN)[0]
-    return f"{by_hand}{BEGIN}{events}\n## What stands in them\n{structs}"
+    parts = ["", *rows[:events], STRUCTS, *sorted(rows[events:]), FIELDS, *meant, ""]
+    return by_hand + BEGIN + "\n".join(parts)
+
+
+def _row(of: str, members: Sequence[tuple[str, str]], usual: Mapping[str, str]) -> str:
+    shown = []
+    for told, kind in members:
+        name, mark, _ = told.partition("?")
+        shown.append(f"`{name}`{mark}" + (f" ({kind})" if kind != usual[name] else ""))
+    return fill(f"- {of}: {', '.join(shown) or 'no more'}", 120, subsequent_indent="  ")
 
 
 def _topics() -> list[str]:
@@ -171,34 +186,22 @@ def rights() -> Iterator[str]:
         yield f"| `{right}` | {' | '.join(told)} |\n"
 
 
-def _event(topic: str) -> Iterator[tuple[str, Any, bool]]:
-    kind = class_of(topic, Event)
-    hints = get_type_hints(kind)
-    for each in fields(kind):
-        if each.name not in (*COLUMNS, *EVERYWHERE):
-            yield each.name, hints[each.name], each.default is None
-
-
-def _members(struct: type[Any]) -> Iterator[tuple[str, Any, bool]]:
-    omits = struct.__struct_config__.omit_defaults
-    hints = get_type_hints(struct)
-    for each in msgspec.structs.fields(struct):
-        yield each.name, hints[each.name], omits and not each.required
-
-
-def _table(members: Iterator[tuple[str, Any, bool]], found: dict[str, type[Any]]) -> str:
-    rows = [
-        f"| `{name}`{'?' if optional else ''} | {_type(hint, found, or_null=not optional)} "
-        f"| {MEANINGS[name]} |"
-        for name, hint, optional in members
-    ]
-    return (
-        "\n".join(["| Field | Type | Is |", "|---|---|---|", *rows, ""]) if rows else "No more.\n"
-    )
+def _told(kind: type[Any], found: dict[str, type[Any]]) -> list[tuple[str, str]]:
+    """Return each field with its type; one that may be left out has a `?` behind its name."""
+    told, hints = [], get_type_hints(kind)
+    if issubclass(kind, msgspec.Struct):
+        omits = kind.__struct_config__.omit_defaults
+        members = [(e.name, omits and not e.required) for e in msgspec.structs.fields(kind)]
+    else:
+        others = (*COLUMNS, *EVERYWHERE)
+        members = [(e.name, e.default is None) for e in fields(kind) if e.name not in others]
+    for name, optional in members:
+        told.append((name + "?" * optional, _type(hints[name], found, or_null=not optional)))
+    return told
 
 
 def _type(hint: Any, found: dict[str, type[Any]], *, or_null: bool = True) -> str:
-    """Name a type as the page does; remember structs, which get tables of their own."""
+    """Name a type as the page does; remember structs, which stand below the events."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in {Union, UnionType}:
         named = [_type(each, found) for each in arguments if each is not NoneType]
@@ -211,7 +214,7 @@ def _type(hint: Any, found: dict[str, type[Any]], *, or_null: bool = True) -> st
         return "object"
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         found[hint.__name__] = hint
-        return f"[{hint.__name__}](#{hint.__name__.lower()})"
+        return hint.__name__
     return PLAIN[hint]
 
 

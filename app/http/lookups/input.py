@@ -142,10 +142,8 @@ def read_input(given: Given[Any], body: bytes) -> None:
 
     A number in the query need not stand in the body, and is not read there.
     """
-    given.query, sent = (
-        _read(_QUERY, in_query(_QUERY, given.sent_query)),
-        in_body(body) if body else {},
-    )
+    given.query = _read(_QUERY, in_query(_QUERY, given.sent_query))
+    sent = in_body(body) if body else {}
     if "phone_number" in given.query:
         sent.pop("phone_number", None)
     if sent or "phone_number" not in given.query:
