@@ -124,6 +124,18 @@ def test_a_later_month_is_frozen_at_its_time_and_waits_for_the_older_one(
 
 
 @pytest.mark.any_database
+def test_what_is_owed_is_charged_though_the_organization_was_suspended_since(
+    process: Process, clock: SetClock
+) -> None:
+    organization_id = customer(process, balance="0")
+    tick(process, clock, "2026-02-01 00:01")
+    set_status(process, organization_id, "suspended")
+    process.deposit(organization_id, "1.50")
+    tick(process, clock, "2026-02-02 00:01")
+    assert charged(process, organization_id) == FEBRUARY
+
+
+@pytest.mark.any_database
 def test_a_clock_that_goes_back_a_month_and_forth_again_charges_nothing_twice(
     process: Process, clock: SetClock
 ) -> None:
@@ -168,6 +180,28 @@ def test_what_is_settled_is_not_looked_at_again(
     for _ in range(10):
         clock.forward(days=2)
         process.monthly_fees.run()
+
+
+def test_a_process_that_starts_again_looks_only_at_months_after_the_newest_fee(
+    installation: Installation,
+    process: Process,
+    clock: SetClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    customer(process)
+    tick(process, clock, "2026-05-01 00:01")
+    later = installation.process(clock)
+    asked: list[str] = []
+    active_at = later.links.active_at
+
+    def watched(connection: object, organization_id: UUID, at: object) -> list[UUID]:
+        asked.append(f"{at:%Y-%m}")
+        return active_at(connection, organization_id, at)  # type: ignore[arg-type]  # passed on as they are
+
+    monkeypatch.setattr(later.links, "active_at", watched)
+    bill(later)
+    tick(later, clock, "2026-06-01 00:01")
+    assert asked == ["2026-06"]
 
 
 def test_what_is_owed_is_told_to_operators_without_a_word_about_the_customer(
