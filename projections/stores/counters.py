@@ -90,8 +90,8 @@ _SCRIPT = HotStatement(
 )
 _PLAY = HotStatement(
     text(
-        "UPDATE counters SET value = value - 1"
-        " WHERE name = :name AND key = :key AND value > 0 AND until > :now RETURNING holder"
+        "UPDATE counters SET value = value - 1 WHERE name = :name AND key = :key"
+        " AND holder = :how AND value > 0 AND until > :now RETURNING value"
     )
 )
 
@@ -119,6 +119,7 @@ class Counters:
         )
         row = self._rows.c
         named = select(row.key, row.value, row.until, row.holder).where(row.name == bindparam("of"))
+        self._all = HotStatement(named)
         self._some = HotStatement(named.where(OneOf(row.key, "keys")))
         running = named.where(row.until > bindparam("now"), row.until <= bindparam("last"))
         self._running = HotStatement(running)
@@ -165,47 +166,68 @@ class Counters:
         key = f"{organization_id.hex} {phone_number}"
         return self._count(ATTEMPTS, key, 1, NEVER, NEVER, NEVER)[0]
 
-    def script_failure(
+    def script_failure(  # noqa: PLR0913  # Whose, what, how, and how often.
         self,
         organization_id: UUID,
         operation: str,
         how: str | None,
         times: int | None,
         until: datetime | None,
+        selector: str = "",
     ) -> None:
-        """Let attempts of an organization fail: so many, or all until a moment; None: none."""
-        values = {
-            "how": how,
-            "times": 0 if how is None else NEVER if times is None else times,
-            "until": NEVER if until is None else to_micros(until),
-        }
-        key = f"{organization_id.hex} {operation}"
-        self._database.rows(_SCRIPT, name=FAILURES, key=key, **values)
+        """Let attempts of an organization fail: so many, or all until a moment; None: none.
 
-    def next_failure(self, organization_id: UUID, operation: str) -> str | None:
-        """Count an attempt of an organization; return how it has to fail, if at all."""
-        key = f"{organization_id.hex} {operation}"
-        if not self._database.rows(self._some, of=FAILURES, keys=[key]):
-            return None  # Nobody waits for the row of an organization that scripts nothing.
-        found = self._database.rows(_PLAY, name=FAILURES, key=key, now=to_micros(self._clock()))
-        return str(found[0][0]) if found else None
+        It takes the place of what was scripted for the operation with this selector.
+        """
+        name, mine, now = _scripts(organization_id), f"{operation} {selector}", self._clock()
+        for key, left, end, known in self._database.rows(self._all, of=name):
+            if not left or end <= to_micros(now) or (key == mine and how is None):
+                self._database.rows(_RELEASE, name=name, key=key, holder=known)
+        if how is not None:
+            end = NEVER if until is None else to_micros(until)
+            times = NEVER if times is None else times
+            self._database.rows(_SCRIPT, name=name, key=mine, how=how, times=times, until=end)
+
+    def next_failure(
+        self,
+        organization_id: UUID,
+        operation: str,
+        fits: Callable[[str, str], bool] = lambda *_: True,
+    ) -> str | None:
+        """Count an attempt of an organization; return how it has to fail, if at all.
+
+        `fits` tells by selector and failure whether a script is for this attempt. Where nothing is
+        scripted this is one read, and nobody waits for a row.
+        """
+        name, now = _scripts(organization_id), to_micros(self._clock())
+        for of, selector, how, *_ in self.scripted_failures(organization_id):
+            if of == operation and fits(selector, how):
+                key = f"{operation} {selector}"
+                if self._database.rows(_PLAY, name=name, key=key, how=how, now=now):
+                    return how
+        return None
 
     def scripted_failures(
-        self, organization_id: UUID, operations: Sequence[str]
-    ) -> list[tuple[str, str, int | None, datetime | None]]:
-        """Return what fails next: operation, how, how many times yet, and until when."""
-        keys = [f"{organization_id.hex} {operation}" for operation in operations]
+        self, organization_id: UUID
+    ) -> list[tuple[str, str, str, int | None, datetime | None]]:
+        """Return what fails next: operation, selector, how, how many times yet, and until when.
+
+        What is scripted for everything comes last.
+        """
         now = to_micros(self._clock())
-        return [
+        found = [
             (
-                key.partition(" ")[2],
+                *key.split(" ", 1),
                 how,
                 None if times > NEVER // 2 else times,
                 None if until == NEVER else from_micros(until),
             )
-            for key, times, until, how in self._database.rows(self._some, of=FAILURES, keys=keys)
+            for key, times, until, how in self._database.rows(
+                self._all, of=_scripts(organization_id)
+            )
             if times and until > now
         ]
+        return sorted(found, key=lambda it: (not it[1], *it[:2]))
 
     def simulated_ahead(
         self, organization_id: UUID | None = None, connection: Connection | None = None
@@ -355,3 +377,8 @@ class Counters:
 def _span(now: datetime) -> tuple[int, int]:
     """Return the first and the last end of what still runs; see AHEAD_MAX."""
     return to_micros(now) + 1, to_micros(now + AHEAD_MAX)
+
+
+def _scripts(organization_id: UUID) -> str:
+    """Return the name of what an organization has scripted; its keys are operation and selector."""
+    return f"{FAILURES} {organization_id.hex}"
