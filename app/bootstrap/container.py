@@ -618,7 +618,7 @@ class Container:
         cancel_within=lambda c: timedelta(days=c.settings.link_cancel_days),
         clock="gate.now",
     )
-    link_readings = auto(LinkReadings, tells=lambda c: c.settings.readings_refresh_s > 0)
+    link_readings = auto(LinkReadings, notifies=lambda c: c.settings.readings_refresh_s > 0)
 
     # What partners play in a sandbox; in any other installation nobody asks for it.
     sandbox = auto(Sandbox, network=simulated)

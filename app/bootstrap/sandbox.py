@@ -6,7 +6,7 @@ reads, webhooks and the background reading follow by their ordinary ways.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import Any, Final
 from uuid import UUID
@@ -14,13 +14,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from app.adapters.lookups import sandbox as lookups
-from app.adapters.networks.simulated.network import (
-    CHANGES,
-    NETWORKS,
-    Change,
-    Fault,
-    SimulatedNetwork,
-)
+from app.adapters.networks.simulated.network import CHANGES, NETWORKS, Fault, SimulatedNetwork
 from app.adapters.networks.simulated.subscription import NoPlan, Subscription
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
@@ -52,15 +46,15 @@ FAILURES: Final[Mapping[str, Mapping[str, str | None]]] = {
     CHANGE: dict.fromkeys(CHANGES),
     REQUEST: dict.fromkeys(REFUSALS),
 }
-# What can happen to a link, by what is given of it and the network's id of the plan that is named.
-ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], str | None], Change]]] = {
-    "install": lambda *_: Subscription.installed,
-    "use": lambda given, addon: lambda it, now: it.used(now, addon, given["percent"]),
-    "roam": lambda given, _: lambda it, now: it.roaming(now, given["country_code"], NETWORKS),
-    "suspend": lambda *_: lambda it, now: it.stopped("suspended", now),
-    "deactivate": lambda *_: lambda it, now: it.stopped("inactive", now),
-    "expire": lambda given, addon: (
-        lambda it, now: it.ending(now, addon, timedelta(hours=given.get("hours", 0)))
+# What can happen to a link: its state, the moment, what is given, the network's id of its plan.
+ACTIONS: Final[Mapping[str, Callable[[Subscription, datetime, Any, str | None], Subscription]]] = {
+    "install": lambda it, now, *_: it.installed(now),
+    "use": lambda it, now, given, addon: it.used(now, addon, given["percent"]),
+    "roam": lambda it, now, given, _: it.roaming(now, given["country_code"], NETWORKS),
+    "suspend": lambda it, now, *_: it.stopped("suspended", now),
+    "deactivate": lambda it, now, *_: it.stopped("inactive", now),
+    "expire": lambda it, now, given, addon: it.ending(
+        now, addon, timedelta(hours=given.get("hours", 0))
     ),
 }
 HOURS_MAX: Final = 8_760  # A year, for one call.
@@ -106,9 +100,9 @@ class Sandbox:
         if link.network != SIMULATED:
             raise NotSupportedByNetwork
         assert link.endpoint_id is not None
-        change = ACTIONS[action](given, _addon_of(link, given.get("activation_id")))
+        addon, act = _addon_of(link, given.get("activation_id")), ACTIONS[action]
         try:
-            return self.network.play(link.endpoint_id, change)
+            return self.network.play(link.endpoint_id, lambda it, now: act(it, now, given, addon))
         except NoPlan:
             if action == "roam":
                 raise ValidationFailed({"country_code": [NOT_COVERED]}) from None

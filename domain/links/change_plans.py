@@ -29,7 +29,7 @@ from domain.links.link import Link
 from domain.links.networks import Networks
 from domain.links.offers import (
     INCOMPATIBLE,
-    NOT_TAKEN,
+    NOT_ACCEPTED,
     OTHER_NETWORK,
     UNKNOWN,
     Offers,
@@ -41,11 +41,11 @@ from domain.links.offers import (
     payer_of,
 )
 from domain.links.plan_change import Addition, PlanChange, Removal, plan_change_id
-from domain.links.waiting import IS_ANSWERED, Places, wait_for
+from domain.links.waiting import IS_ANSWERED, Limiters, wait_for
 from domain.log.log import Log, retry_on_conflict
 from domain.provider_errors import ProviderError
 
-ASK_S = 3.0  # For asking the network what it takes; the change itself needs the rest.
+OFFER_S = 3.0  # For asking the network what it takes; the change itself needs the rest.
 NOT_THERE = "The link has no such activation."
 
 
@@ -70,7 +70,7 @@ class LinkPlans:
     failing: Failing
     networks: Networks
     offers: Offers
-    waiting: Places
+    waiting: Limiters
     rules: ProvisioningRules
     clock: Clock
     new_id: Callable[[], UUID]
@@ -96,17 +96,17 @@ class LinkPlans:
         new = self.new_id()
         if request.key is not None:
             new = plan_change_id(request.organization_id, request.key, attempt + 1)
-        with self._place(request), self.log.appended.watching(new) as news:
-            change = self._begin(request, new, until_s, cause)
+        with self._slot(request), self.log.appended.watching(new) as news:
+            change = self._start(request, new, until_s, cause)
             change = wait_for(self.log, change, IS_ANSWERED, until_s, news)
             return _outcome(self.failing.expire(change), replayed=False), False
 
     @contextmanager
-    def _place(self, request: ChangeRequest) -> Iterator[None]:
+    def _slot(self, request: ChangeRequest) -> Iterator[None]:
         """Hold a waiting place; if there is none, first report errors of the request itself."""
-        with ExitStack() as held:
+        with ExitStack() as slot:
             try:
-                held.enter_context(self.waiting[request.network].slot(request.organization_id))
+                slot.enter_context(self.waiting[request.network].slot(request.organization_id))
             except Refused:
                 self._check(request, self.log.get(Link, request.link_id), 0.0)
                 raise
@@ -120,11 +120,11 @@ class LinkPlans:
 
     def _like(self, request: ChangeRequest, earlier: PlanChange, until_s: float) -> PlanChange:
         """Answer like the first request with the key; wait for it if it still runs."""
-        asked = earlier.requested
+        first = earlier.requested
         refuse_other(
             link=earlier.link_id != request.link_id,
-            remove=[each.activation_id for each in asked.removals] != [*request.remove],
-            add=[each.plan.plan_id for each in asked.additions] != [*request.add],
+            remove=[each.activation_id for each in first.removals] != [*request.remove],
+            add=[each.plan.plan_id for each in first.additions] != [*request.add],
         )
         if earlier.is_answered:
             return _outcome(earlier, replayed=True)
@@ -132,7 +132,7 @@ class LinkPlans:
             change = wait_for(self.log, earlier, IS_ANSWERED, until_s)
         return _outcome(self.failing.expire(change, of_twin=True), replayed=True)
 
-    def _begin(self, request: ChangeRequest, new: UUID, until_s: float, cause: Cause) -> PlanChange:
+    def _start(self, request: ChangeRequest, new: UUID, until_s: float, cause: Cause) -> PlanChange:
         """Run `_try`; if it refuses but a twin with the same key was first, raise Conflict.
 
         The twin may itself be the reason for the refusal: it took the money, or removed the plan.
@@ -153,15 +153,15 @@ class LinkPlans:
         link = self.log.get(Link, request.link_id)
         link.require_live()
         if link.open_change is not None or link.end_intent is not None:
-            self._wait_for_turn(link, new, until_s)
+            self._wait_for_others(link, new, until_s)
             raise Conflict(link.id)  # The change we waited for may have the same key.
-        deadline, asked = cause.at + self.rules.deadline, cause
+        deadline, sent = cause.at + self.rules.deadline, cause
         cause = Cause(self.clock(), cause.request_id)  # It may have waited for its turn.
-        plans = self._check(request, link, min(ASK_S, until_s - time.monotonic()))
+        plans = self._check(request, link, min(OFFER_S, until_s - time.monotonic()))
         amount_micros = sum(plan.price_micros for plan in plans)
         payer = payer_of(self.log, request.organization_id, amount_micros, cause.at)
         check_funds(payer, amount_micros, self.rules.currency)
-        plans[:1] = [self.play(request.organization_id, each, asked) for each in plans[:1]]
+        plans[:1] = [self.play(request.organization_id, each, sent) for each in plans[:1]]
         change = PlanChange.request(
             new,
             cause,
@@ -178,7 +178,7 @@ class LinkPlans:
         self.committer.commit_entries(request.organization_id, charges, cause, change, link)
         return change
 
-    def _wait_for_turn(self, link: Link, new: UUID, until_s: float) -> None:
+    def _wait_for_others(self, link: Link, new: UUID, until_s: float) -> None:
         """Wait until a link can take a change, or until a twin has opened this change on it."""
 
         def may_go_on(link: Link) -> bool:
@@ -187,8 +187,8 @@ class LinkPlans:
         if not may_go_on(wait_for(self.log, link, may_go_on, until_s)):
             raise LinkBusy
 
-    def _check(self, request: ChangeRequest, link: Link, ask_s: float) -> list[BoughtPlan]:
-        """Return the plans to add, after asking the network for `ask_s` whether it takes them."""
+    def _check(self, request: ChangeRequest, link: Link, timeout_s: float) -> list[BoughtPlan]:
+        """Return the plans to add; the network is asked for `timeout_s` whether it accepts them."""
         link.require_live()
         if request.remove:
             self.networks.require(link, "remove_plan")
@@ -205,7 +205,7 @@ class LinkPlans:
                 wrong[f"add.{index}"] = [problem]
             elif terms is not None:
                 plans.append((plan_id, terms))
-        wrong = wrong or self._refused(link, [terms for _, terms in plans], ask_s)
+        wrong = wrong or self._refused(link, [terms for _, terms in plans], timeout_s)
         if wrong:
             raise ValidationFailed(wrong)
         for _, terms in plans:
@@ -213,19 +213,19 @@ class LinkPlans:
         return [buy(plan_id, terms) for plan_id, terms in plans]
 
     def _refused(
-        self, link: Link, plans: Sequence[PlanTerms], ask_s: float
+        self, link: Link, plans: Sequence[PlanTerms], timeout_s: float
     ) -> dict[str, list[str]]:
         """Name the plans that the network would refuse, or each is charged, refused and refunded.
 
         A network that does not answer now may do so when the change is made.
         """
-        taken, ids = None, [*dict.fromkeys(each.provider_plan_id or "" for each in plans)]
+        accepted, ids = None, [*dict.fromkeys(each.provider_plan_id or "" for each in plans)]
         with suppress(ProviderError):
-            taken = self.networks.topups(link, ids, ask_s) if ask_s > 0 else None
+            accepted = self.networks.topups(link, ids, timeout_s) if timeout_s > 0 else None
         return {
-            f"add.{index}": [NOT_TAKEN]
+            f"add.{index}": [NOT_ACCEPTED]
             for index, each in enumerate(plans)
-            if taken is not None and each.provider_plan_id not in taken
+            if accepted is not None and each.provider_plan_id not in accepted
         }
 
     def _problem(self, link: Link, terms: PlanTerms | None) -> str | None:

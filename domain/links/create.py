@@ -38,7 +38,7 @@ from domain.links.offers import (
     check_funds,
     payer_of,
 )
-from domain.links.waiting import IS_ANSWERED, Places, wait_for
+from domain.links.waiting import IS_ANSWERED, Limiters, wait_for
 from domain.log.log import Log, retry_on_conflict
 from domain.personal import Vault, open_text, seal_text
 from domain.provider_errors import ProviderError, Rejected
@@ -78,7 +78,7 @@ class LinkCreate:
     failing: Failing
     networks: Networks
     offers: Offers
-    waiting: Places
+    waiting: Limiters
     rules: ProvisioningRules
     vault: Vault
     new_id: Callable[[], UUID]
@@ -171,8 +171,8 @@ class LinkCreate:
         if not request.waits:
             self.log.append(link)
             return link
-        place = self.waiting[link.network].slot(request.organization_id)
-        with place, self.log.appended.watching(new) as news:
+        slot = self.waiting[link.network].slot(request.organization_id)
+        with slot, self.log.appended.watching(new) as news:
             self.log.append(link)
             link = wait_for(self.log, link, IS_ANSWERED, until_s, news)
             return _outcome(self.failing.expire(link))

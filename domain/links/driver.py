@@ -21,7 +21,7 @@ from domain.links.network import EsimNetwork
 from domain.links.networks import Networks
 from domain.links.plan_change import PlanChange
 from domain.links.saga import Repeat, Step, after_nothing, next_step
-from domain.links.waiting import Places, wait_for
+from domain.links.waiting import Limiters, wait_for
 from domain.log.aggregate import Root
 from domain.log.log import Log
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
@@ -118,13 +118,13 @@ class Driver(ABC, Generic[W, S]):
 
         Returns and raises as `step`.
         """
-        asked_at = self.clock()  # The answer may lack changes made after this moment.
+        sent_at = self.clock()  # The answer may lack changes made after this moment.
         seen = self.look_up(work, timeout_s)
         if self.is_done(work, seen):
             return self.save(work, seen)
         network, until = self.networks.of(work.network), self.intent(work).until
         repeat = self.repeat(network)
-        return self.do(after_nothing(work, until, asked_at, network.settles_after, repeat), work)
+        return self.do(after_nothing(work, until, sent_at, network.settles_after, repeat), work)
 
     def save(self, work: W, seen: S | None) -> W:
         """Save what came of the intent, unless others have; return the newest state."""
@@ -150,7 +150,7 @@ class Driver(ABC, Generic[W, S]):
 class Requested(Driver[Link, S]):
     """A call that a request makes: nobody repeats it, and it is given up once it is settled."""
 
-    waiting: Places
+    waiting: Limiters
 
     @abstractmethod
     def call(self, work: Link, timeout_s: float) -> S:

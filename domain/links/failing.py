@@ -134,13 +134,13 @@ def refusal_of_link(link: Link) -> Refused:
     if failure.code not in OF_THE_NETWORK:
         return REFUSALS[failure.code]()
     refunded = failure.refund.amount_micros if failure.refund is not None else 0
-    told = _told_refund(refunded, price) if refunded else "nothing was taken"
+    text = _refund_text(refunded, price) if refunded else "nothing was taken"
     # The key of a sender who did not wait stays bound to this failure.
     again = NEW_KEY if link.requested.unawaited else "try again"
     reason = details.get("reason")
-    begun = reason != LATE or bool(refunded or link.iccid or link.ordered_since)
+    called = reason != LATE or bool(refunded or link.iccid or link.ordered_since)
     return _of_the_network(
-        failure.code, reason, told, again=again, begun=begun, refunded=format_amount(refunded)
+        failure.code, reason, text, again=again, begun=called, refunded=format_amount(refunded)
     )
 
 
@@ -154,18 +154,18 @@ def refusal_of_change(change: PlanChange) -> Refused:
     assert failure is not None
     refunded = sum(refund.amount_micros for refund in failure.refunds)
     price = next((each.price for each in change.requested.additions if each.price), None)
-    told = [_told_refund(refunded, price) if refunded else "nothing was taken for it"]
+    said = [_refund_text(refunded, price) if refunded else "nothing was taken for it"]
     again = "try again"
     if change.removed or change.added:
-        told.append("what was done before it stays")
+        said.append("what was done before it stays")
         again = "send the rest with a new Idempotency-Key"
-    begun = change.intent is not None or bool(change.removed or change.added)
+    called = change.intent is not None or bool(change.removed or change.added)
     return _of_the_network(
         failure.code,
         failure.reason,
-        *told,
+        *said,
         again=again,
-        begun=begun or failure.reason != LATE,
+        begun=called or failure.reason != LATE,
         refunded=format_amount(refunded),
         removed=[str(each.activation_id) for each in change.removed],
         added=[str(each.plan.plan_id) for each in change.added],
@@ -173,14 +173,14 @@ def refusal_of_change(change: PlanChange) -> Refused:
 
 
 def _of_the_network(
-    code: str, reason: str | None, *told: str, again: str, begun: bool, **details: Any
+    code: str, reason: str | None, *texts: str, again: str, begun: bool, **details: Any
 ) -> Refused:
     if code == IncompleteNetworkAnswer.code:
-        return IncompleteNetworkAnswer(*told, **details)
-    return ProvisioningError(reason, *told, again=again, begun=begun, **details)
+        return IncompleteNetworkAnswer(*texts, **details)
+    return ProvisioningError(reason, *texts, again=again, begun=begun, **details)
 
 
-def _told_refund(micros: int, price: PaidPrice | None) -> str:
+def _refund_text(micros: int, price: PaidPrice | None) -> str:
     assert price is not None
     return f"{format_amount(micros)} {price.currency} has been refunded"
 

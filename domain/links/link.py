@@ -47,7 +47,7 @@ class Stage(StrEnum):
     ENDED = "ended"
 
 
-TOLD_PERCENT = (50, 80, 100)  # The shares of a plan's data at which partners are notified.
+NOTIFIED_PERCENT = (50, 80, 100)  # The shares of a plan's data at which partners are notified.
 RENAMES_MAX = 50  # On a day.
 RENAMED = f"The link was renamed {RENAMES_MAX} times today."
 HANDOVERS_MAX = 50  # On a day.
@@ -106,8 +106,8 @@ class Link(Refundable):
             aggregate.handover = None
             aggregate.installed_at = aggregate.first_used_at = None
             aggregate.left_over = {}
-            aggregate.usage_told = {}
-            aggregate.expiry_told = set()
+            aggregate.notified_percent = {}
+            aggregate.notified_expiry = set()
             aggregate.plan_ends = {}
             aggregate.plans_ended = set()
 
@@ -436,7 +436,7 @@ class Link(Refundable):
         percent: int
 
         def apply(self, aggregate: "Link") -> None:
-            aggregate.usage_told[self.activation_id] = self.percent
+            aggregate.notified_percent[self.activation_id] = self.percent
 
     class ExpiryNear(Event):
         """A plan ends soon; recorded once, even if the network shows another end later."""
@@ -447,7 +447,7 @@ class Link(Refundable):
         expires_at: datetime
 
         def apply(self, aggregate: "Link") -> None:
-            aggregate.expiry_told.add(self.activation_id)
+            aggregate.notified_expiry.add(self.activation_id)
 
     class PlanStarted(Event):
         """The network shows when a plan ends; recorded once, even if it shows another end later."""
@@ -590,8 +590,8 @@ class Link(Refundable):
     installed_at: datetime | None
     first_used_at: datetime | None
     left_over: dict[str, int]  # Ids at the network, and how often each was recorded.
-    usage_told: dict[UUID, int]  # The highest percentage recorded for each activation.
-    expiry_told: set[UUID]
+    notified_percent: dict[UUID, int]  # The highest percentage recorded for each activation.
+    notified_expiry: set[UUID]
     plan_ends: dict[UUID, datetime]  # As the network showed them first.
     plans_ended: set[UUID]
 
@@ -848,15 +848,15 @@ class Link(Refundable):
     def record_used(self, activation_id: UUID, percent: float, cause: Cause) -> None:
         """Record each used-up share of a plan once, the lowest first, while the link is live."""
         assert activation_id in self.activations, activation_id
-        for told in TOLD_PERCENT:
-            if self.is_live and self.usage_told.get(activation_id, 0) < told <= percent:
-                facts = {"activation_id": activation_id, "percent": told}
+        for step in NOTIFIED_PERCENT:
+            if self.is_live and self.notified_percent.get(activation_id, 0) < step <= percent:
+                facts = {"activation_id": activation_id, "percent": step}
                 self.record(Link.UsageReached, cause, **facts)
 
     def record_expiry_near(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
         """Record once that a plan of a live link ends soon."""
         assert activation_id in self.activations, activation_id
-        if self.is_live and activation_id not in self.expiry_told:
+        if self.is_live and activation_id not in self.notified_expiry:
             facts = {"activation_id": activation_id, "expires_at": expires_at}
             self.record(Link.ExpiryNear, cause, **facts)
 

@@ -24,11 +24,11 @@ class Networks:
         self,
         configured: Mapping[str, EsimNetwork],
         is_drained: Callable[[str], bool],
-        is_resting: Callable[[], bool] = lambda: False,
+        is_paused: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`is_resting` tells whether this process must call nobody."""
+        """`is_paused` says whether this process must call nobody."""
         assert configured
-        self._is_resting = is_resting
+        self._is_paused = is_paused
         self._configured = configured
         self._is_drained = is_drained
         self.names = tuple(configured)
@@ -44,7 +44,7 @@ class Networks:
         known = self._configured.get(name)
         if known is None:
             why = f"the network {name} is not configured"
-        elif self._is_resting():
+        elif self._is_paused():
             why = f"a process at rest does not call the network {name}"
         else:
             return known

@@ -13,7 +13,7 @@ from domain.log.log import Log
 
 UNKNOWN = "There is no such plan."
 OTHER_NETWORK = "This plan is of another network than the link."
-NOT_TAKEN = "The network does not put this plan on the eSIM of the link; see its topup-plans."
+NOT_ACCEPTED = "The network does not put this plan on the eSIM of the link; see its topup-plans."
 INCOMPATIBLE = "This plan does not run on the sponsor profile of the link."
 
 

@@ -255,8 +255,8 @@ class PlanChange(Refundable):
 
         Until the change has finished, a removal whose reply was lost may still turn out to be done.
         """
-        failed_at_once = self.failure is not None and self.failure.index == 0 and self.done == 0
-        return failed_at_once and (not self.requested.removals or self.finished_at is not None)
+        failed_first = self.failure is not None and self.failure.index == 0 and self.done == 0
+        return failed_first and (not self.requested.removals or self.finished_at is not None)
 
     def start_step(self, until: datetime, cause: Cause) -> None:
         """State the intent before the call; only its writer may call, until that moment.

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from domain.cause import AHEAD_MAX, Cause, Clock
 from domain.errors import Conflict, NetworkUnavailable, NotFound, RateLimited, ServiceUnavailable
 from domain.links.bought_plan import Activation, match_addons
-from domain.links.link import TOLD_PERCENT, Link, LinkState
+from domain.links.link import NOTIFIED_PERCENT, Link, LinkState
 from domain.links.network import (
     ActivationCode,
     AddonUsage,
@@ -28,7 +28,7 @@ from domain.links.network import (
     Usage,
 )
 from domain.links.networks import Networks
-from domain.links.waiting import Places
+from domain.links.waiting import Limiters
 from domain.log.log import Log
 from domain.months import month_of
 from domain.personal import Sealed, Vault, open_text, seal_text
@@ -36,11 +36,11 @@ from domain.provider_errors import ProviderError
 
 READ_S = 5.0  # For all network reads of one request together.
 ERASED = "The activation code of this link has been erased."
-STATUS_KEPT = timedelta(seconds=60)
+STATUS_FRESH = timedelta(seconds=60)
 ENDS_SOON = timedelta(hours=24)  # Partners are notified this long before a plan ends.
 LATE = timedelta(hours=24)  # Or so long after it, where nobody could read it before.
 # Too many requests wait; then the reply shows what was last seen.
-NO_PLACE = (RateLimited, ServiceUnavailable)
+NO_SLOT = (RateLimited, ServiceUnavailable)
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +79,8 @@ class PlanUsage:
             return PlanStage.EXPIRED
         if self.remaining_mb <= 0:
             return PlanStage.USED_UP
-        has_begun = self.expires_at is not None or self.used_mb > 0
-        return PlanStage.IN_USE if has_begun else PlanStage.WAITING
+        has_started = self.expires_at is not None or self.used_mb > 0
+        return PlanStage.IN_USE if has_started else PlanStage.WAITING
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +121,16 @@ class StatusReading(NamedTuple):
 class LinkReadings:
     """Reads links; what the network shows for the first time is recorded in the log.
 
-    With `tells` the log also gets which shares of plans are used up, and which plans end soon.
+    With `notifies` the log also gets which shares of plans are used up, and which plans end soon.
     """
 
     log: Log
     networks: Networks
     readings: Readings
     vault: Vault
-    waiting: Places
+    waiting: Limiters
     clock: Clock
-    tells: bool = True
+    notifies: bool = True
 
     def read(self, link: Link, cause: Cause, *, live: bool) -> LinkReading:
         """Return a link with its usage: live if asked for and possible, else as last seen.
@@ -177,16 +177,16 @@ class LinkReadings:
         last = None if live else self._last(link.id).status
         # A stored status that contradicts the log is older than our own change at the network.
         fits = last is not None and last.status == link.status
-        if fits and last is not None and abs(self.clock() - last.as_of) <= STATUS_KEPT:
+        if fits and last is not None and abs(self.clock() - last.as_of) <= STATUS_FRESH:
             return StatusReading(last, is_stored=True, is_stale=False)
         assert link.endpoint_id is not None
         network = self.networks.of(link.network)
         try:
             with self.waiting[link.network].slot(link.organization_id):
                 status = network.status(link.endpoint_id, timeout_s=READ_S)
-        except (ProviderError, *NO_PLACE) as error:
+        except (ProviderError, *NO_SLOT) as error:
             if live:
-                raise error if isinstance(error, NO_PLACE) else NetworkUnavailable from None
+                raise error if isinstance(error, NO_SLOT) else NetworkUnavailable from None
             return StatusReading(last or _never_seen(link), is_stored=True, is_stale=True)
         self.readings.save_status(link.organization_id, link.id, status)
         return StatusReading(status, is_stored=False, is_stale=False)
@@ -229,7 +229,7 @@ class LinkReadings:
             # A network that hangs must not hold every thread.
             with self.waiting[link.network].slot(link.organization_id):
                 return network.usage(link.endpoint_id, timeout_s=until_s - time.monotonic())
-        except (ProviderError, *NO_PLACE):
+        except (ProviderError, *NO_SLOT):
             return None
 
     def _last(self, link_id: UUID) -> NetworkReading:
@@ -240,7 +240,7 @@ class LinkReadings:
         if self.must_wait(link):
             return link
         link.record_seen(usage.status, usage.installed_at, usage.first_used_at, cause)
-        if self.tells:
+        if self.notifies:
             record_plans(link, usage, self.clock(), cause)
         if not link.pending_events:
             return link
@@ -271,7 +271,7 @@ class LinkReadings:
         try:
             with self.waiting[link.network].slot(link.organization_id):
                 code = self.networks.of(link.network).lpa(link.iccid, timeout_s=left_s)
-        except (ProviderError, *NO_PLACE):
+        except (ProviderError, *NO_SLOT):
             return None
         with suppress(Conflict, ServiceUnavailable):  # The next read will ask again.
             self._store_code(link.id, code, cause)
@@ -312,7 +312,7 @@ def record_plans(link: Link, usage: Usage | None, now: datetime, cause: Cause) -
         if over_at is not None and over_at <= now:
             link.record_plan_ended(activation_id, cause)
         elif over_at is not None:
-            is_near = ends_at is None or activation_id in link.expiry_told
+            is_near = ends_at is None or activation_id in link.notified_expiry
             coming.append(over_at if is_near else over_at - ENDS_SOON)
     return min(coming, default=None)
 
@@ -326,7 +326,7 @@ def _over_at(link: Link, plan: PlanUsage) -> datetime | None:
     if plan.expires_at is not None or not plan.is_expired:
         return plan.expires_at
     bought = plan.activation
-    if link.usage_told.get(bought.id, 0) >= max(TOLD_PERCENT):
+    if link.notified_percent.get(bought.id, 0) >= max(NOTIFIED_PERCENT):
         return bought.bought_at
     earliest = bought.bought_at + timedelta(days=bought.plan.validity_days)
     return link.plan_ends.get(bought.id, earliest)
@@ -358,8 +358,8 @@ def _plan_usage(
     else:
         # It was bought after the last reading, or it expired and the network dropped it.
         expires_at = None
-        asked_since = usage is not None and activation.bought_at < usage.as_of
-        is_expired = activation.addon_id is not None and asked_since
+        read_since = usage is not None and activation.bought_at < usage.as_of
+        is_expired = activation.addon_id is not None and read_since
         remaining_mb = 0.0 if is_expired else float(activation.plan.data_mb)
     return PlanUsage(
         activation=activation,

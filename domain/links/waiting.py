@@ -17,18 +17,18 @@ SHARE = "Too many requests of this organization wait for the network; try again.
 FULL = "Too many requests wait for the network; try again."
 # A waiter that is not woken reads the log after this time, then after twice as long each time. On
 # SQLite the commits of other processes wake nobody; on PostgreSQL the notification may get lost.
-LOOK_MIN_S = 0.1
-LOOK_MAX_S = 1.0
+POLL_MIN_S = 0.1
+POLL_MAX_S = 1.0
 IS_ANSWERED = attrgetter("is_answered")  # Of a link or plan change: its sender can be told.
 
-Places = Mapping[str, Limiter]  # Of requests that wait, for each network.
+Limiters = Mapping[str, Limiter]  # Of requests that wait, for each network.
 
 R = TypeVar("R", bound=Root)
 
 
 def places_of(
     total: int, shown: Callable[[], AbstractContextManager[object]] = nullcontext
-) -> Places:
+) -> Limiters:
     """Return so many places for each network, so that one that hangs takes none from the others.
 
     Whoever holds a place holds a thread of the server.
@@ -49,12 +49,12 @@ def wait_for(
         with log.appended.watching(aggregate.id) as watched:
             watched.set()  # The stream may have grown before the watch began.
             return wait_for(log, aggregate, done, until_s, watched)
-    look_s = LOOK_MIN_S
+    poll_s = POLL_MIN_S
     while True:
         with blocking():
-            is_news = news.wait(max(0.0, min(look_s, until_s - time.monotonic())))
+            is_news = news.wait(max(0.0, min(poll_s, until_s - time.monotonic())))
         if not is_news:
-            look_s = min(2 * look_s, LOOK_MAX_S)
+            poll_s = min(2 * poll_s, POLL_MAX_S)
         news.clear()
         newest = log.find(type(aggregate), aggregate.id, after=aggregate)
         assert newest is not None, aggregate.id

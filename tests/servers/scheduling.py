@@ -7,6 +7,7 @@ from xdist.scheduler import LoadFileScheduling
 BROKER_GROUP = "RabbitMQ"
 BROKER_USERS = (  # Each file or room.
     "tests/app/adapters/queues/",
+    "tests/app/processes/test_cluster.py",
     "tests/app/watch/test_tracing.py",
     "tests/contracts/test_broker.py",
     "tests/scenarios/",

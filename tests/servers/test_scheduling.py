@@ -3,14 +3,10 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.servers.scheduling import BROKER_GROUP, BROKER_USERS, Shares
 
 ROOT = Path(__file__).parents[2]
 USES_BROKER = re.compile(r"\bfresh_url\(|\bbroker_url: str\b")
-WALLET = "tests/app/http/accounts/test_wallet.py"
-SEEDS = "tests/simulation/test_seeds.py::test_seeds[5]"
 
 
 def share_of(nodeid: str) -> str:
@@ -23,17 +19,3 @@ def test_every_test_that_uses_rabbitmq_is_named() -> None:
     users = {name for name, path in files.items() if USES_BROKER.search(path.read_text("utf-8"))}
     assert {share_of(f"{name}::test_it[a/b::c]") for name in users} == {BROKER_GROUP}
     assert all(any(name.startswith(user) for name in files) for user in BROKER_USERS)
-
-
-@pytest.mark.parametrize(
-    ("nodeid", "share"),
-    [
-        (f"{WALLET}::test_it[sqlite-::]", WALLET),
-        (f"{WALLET}::test_it[postgresqls]", WALLET),
-        (f"{WALLET}::test_it[postgresql]", f"{WALLET} on PostgreSQL"),
-        (f"{WALLET}::test_it[a-postgresql-b]", f"{WALLET} on PostgreSQL"),
-        (SEEDS, SEEDS),
-    ],
-)
-def test_any_other_file_is_a_share_for_each_database(nodeid: str, share: str) -> None:
-    assert share_of(nodeid) == share

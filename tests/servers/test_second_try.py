@@ -96,13 +96,6 @@ def test_a_run_that_no_test_came_to_leaves_nothing_to_try_again(tree: Path) -> N
     assert second_try.main(command()) == 1
 
 
-def test_a_test_that_needs_no_server_has_no_second_try(tree: Path) -> None:
-    (tree / "test_sample.py").write_text(BROKEN)
-    assert first_try() == 1
-    assert second_try.main(command()) == 1
-    assert not (tree / "tries").exists()
-
-
 @pytest.mark.parametrize(
     ("ended", "reason"),
     [

@@ -24,6 +24,7 @@ from app.watch.gauges import GAUGES
 from app.watch.metrics import METRICS
 from tests.app.cli.test_root import leaves
 from tests.tidy.source import PACKAGES, ROOT, sources
+from tests.tidy.words import riddles
 
 RATCHET = Path(__file__).with_name("ratchet.txt")
 ALLOWANCE = "allowance "
@@ -121,6 +122,7 @@ def _names() -> dict[str, int]:
         "commands": len([*leaves(cli)]),
         "tables": len(tables),
         "metrics": len(GAUGES) + sum(map(len, METRICS.values())),
+        "riddles": sum(1 for each in sources(*PACKAGES) for _ in riddles(each)),
     }
 
 

@@ -217,7 +217,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "suspend, reactivate, end and cancel": f"{driver.WITHIN_S:g} s",
     "a read of a link at the network": f"{readings.READ_S:g} s",
     "the age of usage in a list": f"{DEFAULTS.readings_refresh_s} s by default",
-    "a network status that is given again": f"{readings.STATUS_KEPT // SECOND} s",
+    "a network status that is given again": f"{readings.STATUS_FRESH // SECOND} s",
     "a lookup that waits for the first one with its key": f"{single.WAIT_S:g} s",
 }
 PAGES = {  # How many make a page, unless the client says so.

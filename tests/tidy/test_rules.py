@@ -1,13 +1,67 @@
 """Each house rule, shown on a file that breaks it and on one that does not."""
 
+from collections.abc import Callable, Iterator
+from functools import partial
+
 import pytest
 
 from tests.tidy import rules
 from tests.tidy.source import Source
+from tests.tidy.words import riddles
+
+LONG = "x" * 101
+HOME = "import json\nfrom domain.money import MICROS\n"
+TYPED = "def _f(a): ...\nclass A:\n    def f(self, a: int) -> None: ...\n"
+FIELD = 'class A:\n    class Kept(Event):\n        kept: int\n        TOPIC = "a.kept"\n'
+FOREIGN = partial(rules.foreign_imports, allowed=rules.DOMAIN_MAY_IMPORT)
+# A rule, lines that break it, and a file that keeps it.
+RULES: list[tuple[Callable[[Source], Iterator[str]], list[str], str]] = [
+    (rules.missing_docstring, ["x = 1"], '"""What lives here."""'),
+    (rules.long_lines, [LONG], f"{LONG[1:]}\n{LONG[11:]}  # noqa: S608 - the name is a constant"),
+    (
+        rules.unfinished,
+        [f"x = 1  # {e}" for e in ("TODO", "FIXME", "NotImplementedError", "Placeholder")],
+        "x = 1  # Done.",
+    ),
+    (
+        rules.sleeps,
+        ["time.sleep(1)", "from time import sleep", "asyncio.sleep(1)"],
+        "condition.wait(1)",
+    ),
+    (
+        rules.environment_reads,
+        ["os.environ['A']", "os.getenv('A')", "from os import environ"],
+        "settings.environ",
+    ),
+    (FOREIGN, ["import flask", "from app.http import api", "from . import x"], HOME),
+    (
+        rules.imports_of_nothing,
+        ["from tests.tidy.source import Sauce"],
+        "from tests.tidy.source import Source",
+    ),
+    (
+        rules.unannotated,
+        ["def f(a) -> int: ...", "def f(a: int): ...", "def f(*a): ..."],
+        TYPED,
+    ),
+    (
+        riddles,
+        ["def tell(): ...", "class HeldRows: ...", "f = lambda asked: 1", "a.LOOK_S = told = 1"],
+        f"def look_up(placed_at): ...\nfor each in found: log.find(tell=told)\n{FIELD}",
+    ),
+]
 
 
 def written(text: str) -> Source:
     return Source("domain/sample.py", text)
+
+
+@pytest.mark.parametrize(("rule", "broken", "kept"), RULES)
+def test_a_rule_finds_what_breaks_it_and_nothing_else(
+    rule: Callable[[Source], Iterator[str]], broken: list[str], kept: str
+) -> None:
+    assert [text for text in broken if not [*rule(written(f"{text}\n"))]] == []
+    assert [*rule(written(f"{kept}\n"))] == []
 
 
 def test_a_function_over_the_limit_is_measured_by_its_dotted_name() -> None:
@@ -19,75 +73,14 @@ def test_a_function_over_the_limit_is_measured_by_its_dotted_name() -> None:
     assert rules.oversized(with_lines(41)) == {"domain/sample.py::Wallet.charge": 41}
 
 
-def test_a_long_line_is_found() -> None:
-    assert list(rules.long_lines(written(f"{'x' * 100}\n"))) == []
-    assert list(rules.long_lines(written(f"a\n{'x' * 101}\n"))) == [
-        "domain/sample.py:2: 101 characters"
-    ]
-
-
-def test_a_suppression_and_its_reason_may_pass_the_line_limit() -> None:
-    line = f"{'x' * 90}  # noqa: S608 - the name of the table is a constant of ours\n"
-    assert list(rules.long_lines(written(line))) == []
-
-
-def test_a_module_without_a_docstring_is_found() -> None:
-    assert list(rules.missing_docstring(written('"""What lives here."""\n'))) == []
-    assert list(rules.missing_docstring(written("x = 1\n")))
-
-
 @pytest.mark.parametrize(
     "comment",
     ["# noqa: S101", "# noqa", "# type: ignore[misc]", "# ruff: noqa: D1", "# noqa: S1  # ok"],
 )
 def test_a_suppression_needs_its_reason(comment: str) -> None:
+    """One reason serves two, and what stands inside a string is none."""
     assert list(rules.suppressions_without_reason(written(f"x = 1  {comment}\n")))
-    reasoned = f"x = 1  {comment} - the table is a constant\n"
-    assert list(rules.suppressions_without_reason(written(reasoned))) == []
-
-
-def test_one_reason_serves_two_suppressions() -> None:
-    line = "x = 1  # type: ignore[misc]  # noqa: S608 - the table is a constant\n"
-    assert list(rules.suppressions_without_reason(written(line))) == []
-
-
-def test_a_suppression_inside_a_string_is_none() -> None:
-    assert list(rules.suppressions_without_reason(written('x = "# noqa"\n'))) == []
-
-
-@pytest.mark.parametrize("word", ["TODO", "FIXME", "NotImplementedError", "Placeholder"])
-def test_unfinished_work_is_found(word: str) -> None:
-    assert list(rules.unfinished(written(f"x = 1  # {word}\n"))) == [f"domain/sample.py:1: {word}"]
-    assert list(rules.unfinished(written("x = 1  # Done.\n"))) == []
-
-
-@pytest.mark.parametrize("text", ["time.sleep(1)", "from time import sleep", "asyncio.sleep(1)"])
-def test_a_sleep_is_found(text: str) -> None:
-    assert list(rules.sleeps(written(f"{text}\n")))
-    assert list(rules.sleeps(written("condition.wait(1)\n"))) == []
-
-
-@pytest.mark.parametrize("text", ["os.environ['A']", "os.getenv('A')", "from os import environ"])
-def test_a_read_of_the_environment_is_found(text: str) -> None:
-    assert list(rules.environment_reads(written(f"{text}\n")))
-    assert list(rules.environment_reads(written("settings.environ\n"))) == []
-
-
-@pytest.mark.parametrize("text", ["import flask", "from app.http import api", "from . import x"])
-def test_a_foreign_import_is_found(text: str) -> None:
-    assert list(rules.foreign_imports(written(f"{text}\n"), rules.DOMAIN_MAY_IMPORT))
-    home = written("import json\nfrom domain.money import MICROS\n")
-    assert list(rules.foreign_imports(home, rules.DOMAIN_MAY_IMPORT)) == []
-
-
-def test_an_import_of_nothing_is_found() -> None:
-    text = "from tests.tidy.source import Sauce, Source\n"
-    assert len([*rules.imports_of_nothing(written(text))]) == 1
-
-
-@pytest.mark.parametrize("text", ["def f(a) -> int: ...", "def f(a: int): ...", "def f(*a): ..."])
-def test_a_public_function_without_types_is_found(text: str) -> None:
-    assert list(rules.unannotated(written(f"{text}\n")))
-    private = text.replace("f(", "_f(")
-    typed = "class A:\n    def f(self, a: int) -> None: ...\n"
-    assert list(rules.unannotated(written(f"{private}\n{typed}"))) == []
+    for line in (f"x = 1  {comment} - a constant of ours", f'x = "{comment}"'):
+        assert list(rules.suppressions_without_reason(written(f"{line}\n"))) == []
+    two = "x = 1  # type: ignore[misc]  # noqa: S608 - the table is a constant\n"
+    assert list(rules.suppressions_without_reason(written(two))) == []

@@ -131,7 +131,7 @@ class Lab(Customer):
         new = uuid4()
         request = ChangeRequest(self.organization_id, link_id, remove, add, None)
         command = replace(self.process.link_plans, offers=self._offer)
-        command._begin(  # noqa: SLF001  # What comes before the wait.
+        command._start(  # noqa: SLF001  # What comes before the wait.
             request, new, time.monotonic(), self.process.cause()
         )
         return new

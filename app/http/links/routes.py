@@ -51,7 +51,7 @@ from app.http.links.input import (
 from app.security.authorization import Caller
 from domain import errors
 from domain.catalogue.plan import SIMULATED
-from domain.links.change_plans import ASK_S, NOT_THERE, ChangeRequest
+from domain.links.change_plans import NOT_THERE, OFFER_S, ChangeRequest
 from domain.links.create import LinkRequest
 from domain.links.end_link import UNCHANGED
 from domain.links.failing import refusal_of_link
@@ -459,7 +459,7 @@ def _accepted(parts: Container, link: Link, rows: Sequence[PlanRow]) -> Collecti
     ids = dict.fromkeys(row.terms.provider_plan_id for row in rows)
     try:
         with parts.waiting[link.network].slot(link.organization_id):
-            return parts.networks.topups(link, [each for each in ids if each], ASK_S)
+            return parts.networks.topups(link, [each for each in ids if each], OFFER_S)
     except ProviderError:
         raise errors.NetworkUnavailable from None
 

@@ -14,7 +14,7 @@ from domain.errors import (
     ValidationFailed,
 )
 from domain.links.link import Link
-from domain.links.offers import NOT_TAKEN
+from domain.links.offers import NOT_ACCEPTED
 from domain.links.waiting import places_of
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Gate, Patience
@@ -164,7 +164,7 @@ def test_what_the_network_does_not_take_is_refused_before_it_is_paid(
     balance = buyer.balance_micros
     with pytest.raises(ValidationFailed) as refused:
         buyer.change(link.id, add=[mine, other])
-    assert (refused.value.details, buyer.balance_micros) == ({"add.1": [NOT_TAKEN]}, balance)
+    assert (refused.value.details, buyer.balance_micros) == ({"add.1": [NOT_ACCEPTED]}, balance)
     buyer.change(link.id, add=[mine])
     buyer.network.before("topups", Unavailable())
     buyer.change(link.id, add=[other])

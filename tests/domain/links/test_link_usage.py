@@ -10,7 +10,7 @@ import pytest
 from domain.links.bought_plan import Activation, BoughtPlan
 from domain.links.link import Link
 from domain.links.network import AddonUsage, NetworkStatus, Usage
-from domain.links.readings import STATUS_KEPT, PlanUsage, StatusReading, usage_of
+from domain.links.readings import STATUS_FRESH, PlanUsage, StatusReading, usage_of
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer
 from tests.installation import SetClock, wait_until
@@ -119,7 +119,7 @@ def now_at_network(buyer: Buyer, link: Link) -> NetworkStatus:
 def test_a_status_is_asked_for_once_in_a_minute(buyer: Buyer, link: Link, clock: SetClock) -> None:
     first = now_at_network(buyer, link)
     assert ask(buyer, link) == (first, False, False)
-    clock.forward(seconds=STATUS_KEPT.total_seconds())
+    clock.forward(seconds=STATUS_FRESH.total_seconds())
     assert ask(buyer, link) == (first, True, False)
     clock.now += timedelta(microseconds=1)
     assert ask(buyer, link) == (now_at_network(buyer, link), False, False)

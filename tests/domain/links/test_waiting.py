@@ -70,7 +70,7 @@ def test_each_network_has_places_of_its_own() -> None:
 def test_a_waiter_is_woken_by_the_event_itself(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "LOOK_MIN_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(waiting, "POLL_MIN_S", 10 * PATIENCE_S)
     assert found_suspended(process, process).version == 2
 
 
@@ -83,8 +83,8 @@ def test_an_event_of_another_process_is_seen_by_looking_again_and_again(
 def test_a_waiter_that_nothing_wakes_looks_ever_more_seldom(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "LOOK_MIN_S", 0.01)
-    monkeypatch.setattr(waiting, "LOOK_MAX_S", 0.04)
+    monkeypatch.setattr(waiting, "POLL_MIN_S", 0.01)
+    monkeypatch.setattr(waiting, "POLL_MAX_S", 0.04)
     organization = process.log.get(Organization, process.organization())
     looks: list[float] = []
 
@@ -101,7 +101,7 @@ def test_a_waiter_that_nothing_wakes_looks_ever_more_seldom(
 def test_the_steps_of_a_worker_wake_nobody_and_its_outcome_does(
     new_buyer: NewBuyer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "LOOK_MIN_S", PATIENCE_S)
+    monkeypatch.setattr(waiting, "POLL_MIN_S", PATIENCE_S)
     buyer = new_buyer()
     buyer.hire()
     plan_id = buyer.sell()

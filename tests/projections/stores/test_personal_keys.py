@@ -188,7 +188,7 @@ def test_an_erased_key_is_in_no_file_any_more(installation: Installation, proces
 def test_a_lost_key_store_is_no_erasure(process: Process, sealed: Sealed) -> None:
     with process.vault.database.writing() as connection:
         connection.execute(text("ALTER TABLE personal_keys RENAME TO elsewhere"))
-    process.vault.__dict__["_held"].clear()
+    process.vault.__dict__["_cache"].clear()
     with pytest.raises(ServiceUnavailable) as refused:
         process.vault.open(ORGANIZATION, SUBJECT, sealed)
     assert refused.value.retryable
