@@ -75,7 +75,7 @@ def _as_played(container: "Container") -> dict[str, Any]:
     def scripted(owner: UUID, iccid_of: Callable[[], str]) -> str | None:
         """Count what a request changes; what cleans up after a failed purchase is none."""
 
-        def fits(*_: str) -> bool:
+        def fits(_: str) -> bool:
             link = link_of(iccid_of())
             return link is not None and bool(link.status_intent or link.end_intent)
 

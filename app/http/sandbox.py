@@ -207,7 +207,7 @@ class Played(Given[Any]):
         if owner is None or is_of_sandbox:
             return
 
-        def can_be(_: str, how: str) -> bool:
+        def can_be(how: str) -> bool:
             code = how.upper()
             if code not in {*self.codes, *OURS}:
                 return False
@@ -346,5 +346,5 @@ def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
 
 def _state_of(parts: Container, owner: UUID) -> Sandbox:
     found = parts.counters.scripted_failures(owner)
-    scripted = [Scripted(of, how, left, time_or_null(until)) for of, _, how, left, until in found]
+    scripted = [Scripted(of, how, left, time_or_null(until)) for of, how, left, until in found]
     return Sandbox(parts.counters.simulated_ahead(owner) // HOUR, scripted, PLAYABLE, [*ACTIONS])

@@ -166,68 +166,53 @@ class Counters:
         key = f"{organization_id.hex} {phone_number}"
         return self._count(ATTEMPTS, key, 1, NEVER, NEVER, NEVER)[0]
 
-    def script_failure(  # noqa: PLR0913  # Whose, what, how, and how often.
+    def script_failure(
         self,
         organization_id: UUID,
         operation: str,
         how: str | None,
         times: int | None,
         until: datetime | None,
-        selector: str = "",
     ) -> None:
-        """Let attempts of an organization fail: so many, or all until a moment; None: none.
-
-        It takes the place of what was scripted for the operation with this selector.
-        """
-        name, mine, now = _scripts(organization_id), f"{operation} {selector}", self._clock()
-        for key, left, end, known in self._database.rows(self._all, of=name):
-            if not left or end <= to_micros(now) or (key == mine and how is None):
-                self._database.rows(_RELEASE, name=name, key=key, holder=known)
-        if how is not None:
-            end = NEVER if until is None else to_micros(until)
-            times = NEVER if times is None else times
-            self._database.rows(_SCRIPT, name=name, key=mine, how=how, times=times, until=end)
+        """Let attempts of an organization fail: so many, or all until a moment; None: none."""
+        values = {
+            "how": how,
+            "times": 0 if how is None else NEVER if times is None else times,
+            "until": NEVER if until is None else to_micros(until),
+        }
+        name = _scripts(organization_id)
+        self._database.rows(_SCRIPT, name=name, key=operation, **values)
 
     def next_failure(
-        self,
-        organization_id: UUID,
-        operation: str,
-        fits: Callable[[str, str], bool] = lambda *_: True,
+        self, organization_id: UUID, operation: str, fits: Callable[[str], bool] = bool
     ) -> str | None:
         """Count an attempt of an organization; return how it has to fail, if at all.
 
-        `fits` tells by selector and failure whether a script is for this attempt. Where nothing is
-        scripted this is one read, and nobody waits for a row.
+        `fits` tells of a failure whether the attempt can fail so. Where nothing is scripted this is
+        one read, and nobody waits for a row.
         """
         name, now = _scripts(organization_id), to_micros(self._clock())
-        for of, selector, how, *_ in self.scripted_failures(organization_id):
-            if of == operation and fits(selector, how):
-                key = f"{operation} {selector}"
-                if self._database.rows(_PLAY, name=name, key=key, how=how, now=now):
-                    return how
+        for of, how, *_ in self.scripted_failures(organization_id):
+            if of == operation and fits(how):
+                played = self._database.rows(_PLAY, name=name, key=of, how=how, now=now)
+                return how if played else None
         return None
 
     def scripted_failures(
         self, organization_id: UUID
-    ) -> list[tuple[str, str, str, int | None, datetime | None]]:
-        """Return what fails next: operation, selector, how, how many times yet, and until when.
-
-        What is scripted for everything comes last.
-        """
-        now = to_micros(self._clock())
-        found = [
+    ) -> list[tuple[str, str, int | None, datetime | None]]:
+        """Return what fails next: operation, how, how many times yet, and until when."""
+        now, name = to_micros(self._clock()), _scripts(organization_id)
+        return [
             (
-                *key.split(" ", 1),
+                operation,
                 how,
                 None if times > NEVER // 2 else times,
                 None if until == NEVER else from_micros(until),
             )
-            for key, times, until, how in self._database.rows(
-                self._all, of=_scripts(organization_id)
-            )
+            for operation, times, until, how in self._database.rows(self._all, of=name)
             if times and until > now
         ]
-        return sorted(found, key=lambda it: (not it[1], *it[:2]))
 
     def simulated_ahead(
         self, organization_id: UUID | None = None, connection: Connection | None = None
@@ -380,5 +365,5 @@ def _span(now: datetime) -> tuple[int, int]:
 
 
 def _scripts(organization_id: UUID) -> str:
-    """Return the name of what an organization has scripted; its keys are operation and selector."""
+    """Return the name of what an organization has scripted; its keys are operations."""
     return f"{FAILURES} {organization_id.hex}"

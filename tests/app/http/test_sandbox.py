@@ -359,6 +359,7 @@ def real(service: Service, code: str) -> TestResponse:
         shop.set_status(code.removeprefix("ORGANIZATION_").lower())
     elif code == "NUMBER_LOOKUP_DISABLED":
         shop.change(lambda it: it.switch_lookup(service.cause(), enabled=False))
+        service.until_projected("organizations")
     return shop.post(LOOKUP)
 
 

@@ -154,7 +154,7 @@ def test_a_script_ends_in_time_or_by_the_next_one(process: Process, clock: SetCl
     counters, until = process.counters, clock() + TERM
     counters.script_failure(KEY, "lookup", "slow", None, until)
     assert [counters.next_failure(KEY, "lookup") for _ in range(3)] == ["slow"] * 3
-    assert counters.scripted_failures(KEY) == [("lookup", "", "slow", None, until)]
+    assert counters.scripted_failures(KEY) == [("lookup", "slow", None, until)]
     assert counters.forget_lapsed() == 0
     clock.forward(seconds=30)
     assert counters.next_failure(KEY, "lookup") is None
