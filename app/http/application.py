@@ -39,8 +39,8 @@ from app.http.edge.request import (
     request_id_of,
 )
 from app.http.finance import routes as finance
-from app.http.links import handover, traveller
 from app.http.links import routes as links
+from app.http.links import traveller
 from app.http.lookups import routes as lookups
 from app.http.server.gateway import Gateway, Service
 from app.http.server.listening import Server
@@ -194,7 +194,6 @@ def create_app(container: Container) -> Edge:
         plans.blueprint,
         links.blueprint,
         links.plans_blueprint,
-        handover.blueprint,
         wallet.blueprint,
         account.blueprint,
         deposits.blueprint,

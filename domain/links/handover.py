@@ -1,13 +1,12 @@
 """Handovers: an address by which a traveller installs a link, without a token.
 
-The address is a bearer secret: it holds the id of a stream and 128 random bits, of which only a
-hash is stored. The newest one of a link counts, until its end, while the link is not suspended.
+The address is a bearer secret: the id of a stream and 128 random bits, stored as a hash. The newest
+one of a link counts, until its end, while nothing is suspended.
 """
 
 import hmac
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -15,19 +14,20 @@ from uuid import UUID
 
 from domain.cause import Cause
 from domain.errors import KEY_ERASED, NotFound, refuse_other
-from domain.ids import derive_id
 from domain.links.link import Link
 from domain.log.aggregate import Created, Root, itself, sets
 from domain.log.log import Log
 from domain.personal import Sealed, Vault, open_text, seal_text
 
 SECRET_BYTES = 16
-PREFIX = "hov_"  # Log lines are searched for it, and so can those of others be.
-_ADDRESS = re.compile(rf"{PREFIX}([\w-]{{43}})", re.ASCII)
+_ADDRESS = re.compile(r"hov_([\w-]{43})", re.ASCII)  # Log lines are searched for such a beginning.
 
 
 class Handover(Root):
-    """What one address shows and until when; its link names the one that counts."""
+    """What one address shows and until when; its link names the one that counts.
+
+    With an Idempotency-Key its id is derived, so the log itself refuses a twin.
+    """
 
     TOPIC = "handover"
 
@@ -51,74 +51,51 @@ class Handover(Root):
     made: Made
 
 
-def handover_id(organization_id: UUID, key: str) -> UUID:
-    """Return the stream of the request with an Idempotency-Key."""
-    return derive_id("handover", organization_id, key)
-
-
 def address_of(stream_id: UUID, secret: bytes) -> str:
-    return PREFIX + urlsafe_b64encode(stream_id.bytes + secret).rstrip(b"=").decode()
+    return "hov_" + urlsafe_b64encode(stream_id.bytes + secret).rstrip(b"=").decode()
 
 
-def hash_of(secret: bytes) -> str:
-    """Return what is stored of a secret; without a pepper, because nobody can guess 128 bits."""
-    return sha256(secret).hexdigest()
-
-
-def find(log: Log, address: str) -> Handover | None:
+def load_handover(log: Log, address: str) -> Handover | None:
     """Return what an address stands for; None for a wrong one, whatever is wrong with it."""
     match = _ADDRESS.fullmatch(address)
-    read = urlsafe_b64decode(match[1] + "=") if match else bytes(16 + SECRET_BYTES)
+    read = urlsafe_b64decode(f"{match[1]}=") if match else bytes(16 + SECRET_BYTES)
     found = log.find(Handover, UUID(bytes=read[:16]))
-    stored = found.made.secret_hash if found is not None else hash_of(b"")
-    return found if hmac.compare_digest(stored, hash_of(read[16:])) else None
+    stored = "" if found is None else found.made.secret_hash
+    return found if hmac.compare_digest(stored, sha256(read[16:]).hexdigest()) else None
 
 
-def hand_over(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
-    log: Log,
-    vault: Vault,
-    link: Link,
-    stream_id: UUID,
-    cause: Cause,
-    *,
-    secret: bytes,
-    lasts: timedelta,
-    top_up_url: str | None,
-    **facts: object,
+def hand_over(  # noqa: PLR0913  # What of, for whom, and all that was asked for.
+    log: Log, vault: Vault, link: Link, stream_id: UUID, cause: Cause, secret: bytes, **wanted: Any
 ) -> tuple[Handover, bool]:
     """Make the address of a link that counts from now on; tell whether this is a replay.
 
-    `facts` are its `language` and whether it has a `picture`. Raises LinkEnded, RateLimited, and
-    IdempotencyKeyReused for another request with the key.
+    `wanted` is the body of the request. Raises LinkEnded, RateLimited, and IdempotencyKeyReused for
+    another request with the key.
     """
+    owner, lasts = link.organization_id, timedelta(seconds=wanted["expires_in"])
+    facts = {name: wanted[name] for name in ("language", "picture")}
 
     def decide(newest: Link) -> tuple[Handover, bool]:
-        owner = newest.organization_id
         if (earlier := log.find(Handover, stream_id)) is not None:
-            _require_same(vault, earlier.made, newest, lasts, {**facts, "top_up_url": top_up_url})
+            made = earlier.made
+            url = open_text(vault, owner, made.link_id, made.top_up_url)
+            if url is None and made.top_up_url is not None:
+                raise NotFound(KEY_ERASED)
+            differs = {name: getattr(made, name) != value for name, value in facts.items()}
+            differs |= {"expires_in": made.until - made.timestamp != lasts}
+            differs |= {
+                "top_up_url": url != wanted["top_up_url"],
+                "link": made.link_id != newest.id,
+            }
+            refuse_other(**differs)
             return earlier, True
         newest.require_live()
         its: dict[str, Any] = {"organization_id": owner, "link_id": newest.id, **facts}
-        its |= {"secret_hash": hash_of(secret), "until": cause.at + lasts}
-        its["top_up_url"] = seal_text(vault, owner, newest.id, top_up_url, cause)
+        its |= {"secret_hash": sha256(secret).hexdigest(), "until": cause.at + lasts}
+        its["top_up_url"] = seal_text(vault, owner, newest.id, wanted["top_up_url"], cause)
         new = Handover.begin(Handover.Made, cause, stream_id, **its)
         newest.hand_over(stream_id, cause)
         log.append(newest, new)
         return new, False
 
     return log.change(link, decide)
-
-
-def _require_same(
-    vault: Vault, made: Handover.Made, link: Link, lasts: timedelta, facts: Mapping[str, object]
-) -> None:
-    """Refuse a request with a key that has made another address."""
-    url = open_text(vault, made.organization_id, made.link_id, made.top_up_url)
-    if url is None and made.top_up_url is not None:
-        raise NotFound(KEY_ERASED)
-    known = {**vars(made), "top_up_url": url}
-    refuse_other(
-        link=made.link_id != link.id,
-        expires_in=made.until - made.timestamp != lasts,
-        **{name: known[name] != value for name, value in facts.items()},
-    )

@@ -316,9 +316,9 @@ def test_a_traveller_gets_a_page(net: Net) -> None:
     page = urlsplit(made["url"]).path
     nobody.get(page)
     nobody.get(f"{page}/qr.png")
-    picture = demo.post(one, {"picture": True, "language": "fr"}).data["picture_url"]
+    other = urlsplit(demo.post(one, {"picture": True, "language": "fr"}).data["url"]).path
     assert nobody.ask("GET", page).status == 404, "another one has taken its place"
-    nobody.get(urlsplit(picture).path)
+    nobody.get(f"{other}/qr.png")
     nobody.call("POST", page)
     demo.call("DELETE", one)
     demo.call("DELETE", one)

@@ -21,8 +21,8 @@ from app.http.edge.input import BODY_BYTES_MAX, PAGE_MAX, PER_PAGE_MAX
 from app.http.edge.replies import IGNORED_MAX
 from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
 from app.http.finance import routes as finance_routes
-from app.http.links import handover, traveller
 from app.http.links import input as link_input
+from app.http.links import traveller
 from app.http.lookups import input as lookup_input
 from app.http.server import connection as server
 from app.http.server import gateway, threads
@@ -164,8 +164,8 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`attempts` in a sandbox": f"{sandbox.ATTEMPTS_MAX}",
     "`minutes` in a sandbox": f"{sandbox.MINUTES_MAX}",
     "`size` of a QR code": f"{link_input.QR_SIZE_MAX}",
-    "`expires_in` of a traveller's page": f"{handover.LASTS_MAX_S} s",
-    "`top_up_url` of a traveller's page": f"{handover.URL_CHARS_MAX} characters",
+    "`expires_in` of a traveller's page": f"{link_input.LASTS_MAX_S} s",
+    "`top_up_url` of a traveller's page": f"{URL_CHARS_MAX} characters",
     "`url` of a webhook": f"{URL_CHARS_MAX} characters",
     "`description` of a webhook": f"{link_input.NAME_CHARS_MAX} characters",
     "webhooks of an organization": f"{ENDPOINTS_MAX}",

@@ -14,8 +14,10 @@ from app.http.accounts.input import MOMENT, Moment
 from app.http.edge.input import (
     NO_NUL,
     NOT_A_FLAG,
+    Flag,
     Id,
     IdempotencyHeader,
+    JsonNumber,
     PageQuery,
     Reads,
     WholeNumber,
@@ -26,7 +28,9 @@ from app.http.edge.input import (
 )
 from app.http.edge.request import CURRENT
 from app.http.links.replies import STATUSES
-from projections.engine.shape import id_of
+from app.http.links.traveller import LANGUAGES
+from domain.webhooks.destination import URL_CHARS_MAX, NotAllowed, read_destination
+from projections.engine.shape import id_of, one_of
 
 NAME_CHARS_MAX = 255
 SEARCH_CHARS_MAX = 255
@@ -36,6 +40,7 @@ NO_CONTROLS = "Must not hold control characters."
 NO_CHANGE = "Name at least one activation to remove or one plan to add."
 TOO_MANY = f"Must hold at most {CHANGES_MAX} entries, together with the other list."
 TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
+LASTS_MIN_S, LASTS_S, LASTS_MAX_S = 300, 30 * 86_400, 366 * 86_400
 DRY = frozenset({"true", "True", "TRUE", "1"})
 RESPOND_ASYNC = "respond-async"
 _FILLED = re.compile("[0-9]{18,21}[Ff]")
@@ -176,6 +181,50 @@ class RenameBody(Schema):
     example: ClassVar = {"name": "Van 13"}
 
     name = Name(LINK_NAME, required=True)
+
+
+def _check_shop(url: str) -> None:
+    """Refuse what a webhook may not have either: a page or a mail could read it otherwise."""
+    try:
+        read_destination(url, allow_private=False)
+    except NotAllowed as refused:
+        raise ValidationError(str(refused)) from None
+
+
+class HandoverBody(Schema):
+    """How long the address of a traveller's page lasts, and what the page says besides."""
+
+    example: ClassVar = {"expires_in": 604_800, "top_up_url": "https://shop.example/top-up"}
+
+    expires_in = JsonNumber(
+        LASTS_MAX_S,
+        lowest=LASTS_MIN_S,
+        load_default=lambda: LASTS_S,
+        metadata=described("How many seconds it lasts; 30 days unless said."),
+    )
+    language = fields.String(
+        allow_none=True,
+        load_default=lambda: None,
+        validate=validate.OneOf(LANGUAGES),
+        metadata=described(
+            "Its language; null: its reader's.",
+            type="string",
+            **one_of("PageLanguage", LANGUAGES, {"type": "null"}),
+        ),
+    )
+    top_up_url = fields.String(
+        allow_none=True,
+        load_default=lambda: None,
+        validate=_check_shop,
+        metadata=described("Where your shop is: https.", format="uri", maxLength=URL_CHARS_MAX),
+    )
+    picture = Flag(
+        load_default=bool,
+        metadata=described(
+            "Whether `url` with `/qr.png` behind it is the QR code alone, for an e-mail. Mailboxes "
+            "fetch and keep such pictures."
+        ),
+    )
 
 
 class LinkPlansBody(Schema):

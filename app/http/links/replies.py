@@ -209,6 +209,20 @@ class NewLink(LinkDetail, kw_only=True):
     currency: Currency
 
 
+class Handover(Struct, kw_only=True):
+    """The address of a traveller's page."""
+
+    url: Annotated[
+        str | None,
+        means(
+            "Give it to the traveller alone: whoever has it can install the eSIM. Null: there is "
+            "none, or this is a replay, for it is not stored and is told once.",
+            example="https://api.partner.test/e/hov_dGhpcyBpcyBub3QgYSBzZWNyZXQsIG9ubHkgdGV4dA",
+        ),
+    ]
+    expires_at: Annotated[Moment | None, means("When it ends; null: there is none (UTC).")]
+
+
 class LinkQuote(Shape):
     """What a link would cost now; nothing was made, taken or kept."""
 

@@ -5,6 +5,7 @@ plans.
 """
 
 from collections.abc import Collection, Sequence
+from os import urandom
 from typing import Any, Final
 
 from flask import Response
@@ -31,13 +32,14 @@ from app.http.edge.replies import (
     wait_for,
 )
 from app.http.edge.request import CURRENT, Given, current_request, reached
-from app.http.links import qr, replies
+from app.http.links import qr, replies, traveller
 from app.http.links.finding import link_data, list_items, load_link, show_read
 from app.http.links.input import (
     NO_CONTROLS,
     RESPOND_ASYNC,
     CreateHeaders,
     CreateQuery,
+    HandoverBody,
     HistoryQuery,
     LinkBody,
     LinkPlansBody,
@@ -51,16 +53,19 @@ from app.http.links.input import (
 from app.security.authorization import Caller
 from domain import errors
 from domain.catalogue.plan import SIMULATED
+from domain.ids import derive_id
 from domain.links.change_plans import NOT_THERE, OFFER_S, ChangeRequest
 from domain.links.create import LinkRequest
 from domain.links.end_link import UNCHANGED
 from domain.links.failing import refusal_of_link
-from domain.links.link import RENAMED, Link
+from domain.links.handover import SECRET_BYTES, address_of, hand_over
+from domain.links.link import HANDED_OVER, RENAMED, Link
 from domain.links.offers import INCOMPATIBLE, UNKNOWN
 from domain.links.waiting import SHARE
 from domain.money import format_amount
 from domain.provider_errors import ProviderError
-from projections.engine.shape import amount_of, id_of
+from domain.webhooks.destination import NOT_HTTPS
+from projections.engine.shape import amount_of, format_time, id_of
 from projections.models.plans import PlanRow
 from projections.models.transactions import Transaction
 
@@ -114,7 +119,8 @@ def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
             201,
             leads_to=link_to(
                 "read_link read_network_status list_topup_plans change_link_plans "
-                "list_link_history suspend_link rename_link cancel_link end_link read_link_qr",
+                "list_link_history suspend_link rename_link cancel_link end_link read_link_qr "
+                "hand_over_link revoke_handover",
                 identifier="/data/id",
             ),
         ),
@@ -328,6 +334,57 @@ def read_link_qr(caller: Caller, given: Given[Link]) -> Response:
     with given.parts.pictures.slot(caller.organization_id):
         image = draw(code, given.query["size"])
     return Response(image, headers=headers, content_type=media)
+
+
+@blueprint.operation(
+    "POST /v1/links/<identifier>/handover",
+    resource=load_link,
+    body=HandoverBody,
+    key=True,
+    reply=Shown(example("The address.", replies.Handover), 201),
+    errors="LINK_ENDED NETWORK_UNAVAILABLE",
+    invalid={"top_up_url": NOT_HTTPS},
+    examples=[errors.RateLimited(HANDED_OVER, retry_after_s=3_600)],
+)
+def hand_over_link(_: Caller, given: Given[Link]) -> Answer:
+    """Make a page for the traveller of a link.
+
+    It installs the eSIM on a phone and tells what is left of its plans, as last seen. It takes the
+    place of the one before. It opens until its end, while the link and your organization are active
+    and nothing was erased. Its `url` is told once: a replay has none, and if the reply was lost ask
+    again with another key.
+    """
+    parts, link, cause = given.parts, given.found, given.cause()
+    if link.is_live:
+        parts.link_readings.activation_code(link, cause)
+        link = link if link.lpa is not None else parts.log.get(Link, link.id)
+        if link.lpa is None:  # It could not be stored now, and nobody asks when the page is opened.
+            raise errors.NetworkUnavailable
+    derived = given.key and derive_id("handover", link.organization_id, given.key)
+    stream_id, secret = derived or parts.new_id(), urandom(SECRET_BYTES)
+    made, replayed = hand_over(
+        parts.log, parts.vault, link, stream_id, cause, secret=secret, **given.body
+    )
+    base = reached(parts.settings.base)
+    url = None if replayed else f"{base}{traveller.PATH}{address_of(made.id, secret)}"
+    shown = replies.Handover(url=url, expires_at=format_time(made.made.until))
+    headers = {"Location": f"{base}/v1/links/{link.id}", **replay_headers(replayed)}
+    return Answer(shown, 201, headers)
+
+
+@blueprint.operation(
+    "DELETE /v1/links/<identifier>/handover",
+    resource=load_link,
+    reply=example("It is gone.", replies.Handover, "NoHandover", url=None, expires_at=None),
+)
+def revoke_handover(_: Caller, given: Given[Link]) -> replies.Handover:
+    """Revoke the address of a traveller's page.
+
+    At once: who opens it is told that there is nothing. To revoke it again changes nothing.
+    """
+    cause = given.cause()
+    given.parts.log.update(given.found, lambda newest: newest.hand_over(None, cause))
+    return replies.Handover(url=None, expires_at=None)
 
 
 @blueprint.operation(

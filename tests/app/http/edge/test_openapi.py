@@ -24,7 +24,10 @@ from tests.docs.test_webhooks_guide import told
 pytestmark = pytest.mark.any_database
 
 OF = "Account Action Bulk Clock Deposit Failure Lookup Link LinkPlans PlayMoney Redeliver Rename"
-BODIES = {f"{each}Body" for each in [*OF.split(), "Webhook"]} | {"WebhookChanges", "TokenForm"}
+BODIES = {f"{each}Body" for each in [*OF.split(), "Webhook", "Handover"]} | {
+    "WebhookChanges",
+    "TokenForm",
+}
 METHODS = {"get", "post", "put", "patch", "delete"}
 NO_TOKEN = {"/auth/token", "/number-lookup/health", "/livez", "/readyz"}
 NO_TOKEN |= {f"/.well-known/{name}" for name in ("jwks.json", "oauth-authorization-server")}

@@ -15,14 +15,14 @@ import pytest
 from werkzeug.test import TestResponse
 
 from app.http.edge.request import request_id_of
-from app.http.links import handover as operations
+from app.http.links import routes
 from app.http.links.traveller import LANGUAGES, PATH, PER_MINUTE, WORDS
 from app.processes.erasing import erase, keys_of_stream
 from app.security.throttle import ADDRESS_FAILURES_MAX
 from app.watch.logging import mask
 from domain.accounts.organization import Organization
 from domain.cause import Cause
-from domain.links.handover import Handover, address_of, find, hand_over, hash_of
+from domain.links.handover import Handover, address_of, hand_over, load_handover
 from domain.links.link import HANDOVERS_MAX, Link
 from domain.provider_errors import Unavailable
 from tests.app.http.buying import FREE, LINKS, Buyer
@@ -190,9 +190,7 @@ def test_usage_is_what_was_seen_last_and_nobody_asks_the_network(
 def test_the_picture_stands_alone_only_where_it_was_asked_for(acme: Buyer) -> None:
     link = acme.link(FREE)
     assert gone(acme, f"{page_of(acme, link)}/qr.png")
-    reply = make(acme, link, picture=True).json["data"]
-    assert reply["picture_url"] == f"{reply['url']}/qr.png"
-    path = reply["picture_url"].removeprefix("https://api.example")
+    path = f"{page_of(acme, link, picture=True)}/qr.png"
     assert visit(acme, path).content_type == "image/png"
     assert visit(acme, path).headers["Cache-Control"] == "no-store"
 
@@ -268,10 +266,10 @@ def test_what_is_erased_takes_the_address_of_the_shop_with_it(acme: Buyer) -> No
     parts, link = acme.service.container, acme.link(FREE)
     known, later = parts.log.get(Link, UUID(link["id"])), datetime(2031, 1, 1, tzinfo=UTC)
     facts: dict[str, Any] = {"language": None, "picture": False, "top_up_url": SHOP}
+    facts["expires_in"] = 300
     made, _ = hand_over(
         *(parts.log, parts.vault, known, parts.new_id(), Cause(later, "test")),
         secret=b"s" * 16,
-        lasts=timedelta(days=1),
         **facts,
     )
     sealed = made.made.top_up_url
@@ -285,14 +283,14 @@ def test_what_is_erased_takes_the_address_of_the_shop_with_it(acme: Buyer) -> No
 def test_an_address_is_stored_as_a_hash_and_says_nothing_of_the_link(acme: Buyer) -> None:
     link, log = acme.link(FREE), acme.service.container.log
     address = page_of(acme, link).removeprefix(PATH)
-    found = find(log, address)
+    found = load_handover(log, address)
     assert found is not None
     assert re.fullmatch("[0-9a-f]{64}", found.made.secret_hash)
     assert address not in str([vars(each) for each in log.history(found.id)])
-    assert (found.made.link_id, hash_of(b"")) != (found.id, found.made.secret_hash)
     for wrong in (address[:-1], f"{address}A", address.lower(), address_of(found.id, b"0" * 16)):
-        assert find(log, wrong) is None
-    assert find(log, address_of(UUID(link["id"]), b"0" * 16)) is None, "a stream of another kind"
+        assert load_handover(log, wrong) is None
+    other = load_handover(log, address_of(UUID(link["id"]), b"0" * 16))
+    assert other is None, "a stream of another kind"
 
 
 def test_wrong_addresses_count_for_who_sends_them_and_for_nobody_else(acme: Buyer) -> None:
@@ -314,11 +312,10 @@ def test_wrong_addresses_count_for_who_sends_them_and_for_nobody_else(acme: Buye
 def test_a_flood_of_one_address_is_its_own(shop: Buyer, acme: Buyer) -> None:
     flooded, other = page_of(shop, shop.link(FREE)), page_of(shop, shop.link(FREE))
 
-    def refused() -> bool:  # A minute may end at any time.
-        replies = [visit(shop, flooded) for _ in range(PER_MINUTE // 4)]
-        return replies[-1].status_code == 429 and 0 < int(replies[-1].headers["Retry-After"]) <= 60
-
-    shop.service.until(refused)
+    replies = [visit(shop, flooded) for _ in range(2 * PER_MINUTE + 1)]  # A minute may end.
+    refused = [each for each in replies if each.status_code == 429]
+    assert refused
+    assert 0 < int(refused[0].headers["Retry-After"]) <= 60
     assert visit(shop, other).status_code == 200
     assert visit(shop, page_of(acme, acme.link(FREE))).status_code == 200
     assert shop.get("/v1/wallet").status_code == 200
@@ -352,7 +349,12 @@ HOSTILE = (
         "https://\u0430pple.com/",
         "https://a",
     ),
-    *("https://127.0.0.1/", "https://[::1]/", "https://shop.example:99999/", "https://a.b./"),
+    *(
+        "https://127.0.0.1/",
+        "https://[::1]/",
+        "https://shop.example:99999/",
+        "https://shop.example:8443/",
+    ),
     *(
         "data:text/html,x",
         "https://shop.example/\x00",
@@ -367,7 +369,7 @@ def test_an_address_of_a_shop_that_could_harm_is_refused(acme: Buyer) -> None:
     link = acme.link(FREE)
     for url in HOSTILE:
         assert [*fields_of(make(acme, link, top_up_url=url))] == ["top_up_url"], url
-    for url in ("https://xn--mnchen-3ya.example", "https://shop.example:8443/?q='#top"):
+    for url in ("https://xn--mnchen-3ya.example", "https://shop.example/?q='&lt;"):
         page = read(visit(acme, page_of(acme, link, top_up_url=url)))
         assert page.all("a", "href")[-1] == url
 
@@ -403,11 +405,11 @@ def test_a_key_gives_its_outcome_again_but_not_the_secret(
     """The process dies behind its commit: the reply is lost, and the secret with it."""
     link, other = acme.link(FREE), acme.link(FREE)
     with monkeypatch.context() as dying:
-        dying.setattr(operations, "address_of", lambda *_: 1 // 0)
+        dying.setattr(routes, "address_of", lambda *_: 1 // 0)
         assert make(acme, link, key="h-1", top_up_url=SHOP).status_code == 500
     again = make(acme, link, key="h-1", top_up_url=SHOP)
     assert (again.status_code, again.headers["Idempotency-Replayed"]) == (201, "true")
-    assert (again.json["data"]["url"], again.json["data"]["language"]) == (None, None)
+    assert again.json["data"]["url"] is None
     for body, differs in (
         ({"top_up_url": None}, "top_up_url"),
         ({"top_up_url": SHOP, "expires_in": 301}, "expires_in"),
