@@ -18,6 +18,7 @@ from app.adapters.networks.bics.session import Session
 from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.remote.api import RemoteApi, RemoteRules
+from app.bootstrap.sandbox import CHANGE
 from app.settings import Settings, WrongSetting, name_of
 from domain.blocking import sleep_s
 from domain.catalogue.plan import SIMULATED
@@ -55,19 +56,32 @@ def simulated(container: "Container") -> SimulatedNetwork:
         sandbox=container.settings.sandbox,
         wait=sleep_s,
         patience=container.provisioning_rules.deadline,
-        **(_by_whose_clock(container) if container.settings.sandbox else {}),
+        **(_as_played(container) if container.settings.sandbox else {}),
     )
 
 
-def _by_whose_clock(container: "Container") -> dict[str, Any]:
-    """Return what lets the links of each organization age by a clock of their own."""
+def _as_played(container: "Container") -> dict[str, Any]:
+    """Return what lets the links of each organization age, and fail, as it plays."""
+    counters = container.counters
+
+    def link_of(iccid: str) -> Link | None:
+        link_id = holder_of(container.log, [SIMULATED], iccid)
+        return None if link_id is None else container.log.find(Link, link_id)
 
     def owner_of(iccid: str) -> UUID | None:
-        link_id = holder_of(container.log, [SIMULATED], iccid)
-        link = None if link_id is None else container.log.find(Link, link_id)
+        link = link_of(iccid)
         return None if link is None else link.organization_id
 
-    return {"ahead": container.counters.simulated_ahead, "owner_of": owner_of}
+    def scripted(owner: UUID, iccid_of: Callable[[], str]) -> str | None:
+        """Count what a request changes; what cleans up after a failed purchase is none."""
+
+        def fits(_: str) -> bool:
+            link = link_of(iccid_of())
+            return link is not None and bool(link.status_intent or link.end_intent)
+
+        return counters.next_failure(owner, CHANGE, fits)
+
+    return {"ahead": counters.simulated_ahead, "owner_of": owner_of, "scripted": scripted}
 
 
 def esimgo(container: "Container") -> EsimGo:

@@ -14,7 +14,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from app.adapters.lookups import sandbox as lookups
-from app.adapters.networks.simulated.network import NETWORKS, Fault, SimulatedNetwork
+from app.adapters.networks.simulated.network import CHANGES, NETWORKS, Fault, SimulatedNetwork
 from app.adapters.networks.simulated.subscription import NoPlan, Subscription
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
@@ -29,12 +29,22 @@ from projections.engine.positions import Positions
 from projections.stores.counters import Counters
 from workers.reading import BackgroundReading
 
-LOOKUP, PURCHASE = "lookup", "purchase"
+LOOKUP, PURCHASE, CHANGE, REQUEST = "lookup", "purchase", "change", "request"
 PLANS: Final = {each.name.lower(): each.value for each in Fault}
+# A request is refused before its operation begins, with one of these codes in lower case.
+REFUSALS: Final = (
+    *("rate_limited", "service_unavailable", "unauthorized", "organization_suspended"),
+    *("insufficient_balance", "spending_limit", "billing_not_configured"),
+    *("organization_inactive", "organization_not_found", "number_lookup_disabled"),
+    *("config_error", "internal_error", "not_supported_by_network", "link_busy"),
+    *("idempotency_in_progress", "link_in_use", "cancel_window_over"),
+)
 # How each can be scripted to fail, and what always fails so: a number, a `provider_plan_id`.
 FAILURES: Final[Mapping[str, Mapping[str, str | None]]] = {
     LOOKUP: {each: lookups.NUMBER_OF.get(each) for each in lookups.FAILURES},
     PURCHASE: PLANS,
+    CHANGE: dict.fromkeys(CHANGES),
+    REQUEST: dict.fromkeys(REFUSALS),
 }
 # What can happen to a link: its state, the moment, what is given, the network's id of its plan.
 ACTIONS: Final[Mapping[str, Callable[[Subscription, datetime, Any, str | None], Subscription]]] = {

@@ -85,6 +85,7 @@ class Edge(Flask):
         self._prefix = container.settings.path_prefix
         self._token_paths = set(container.settings.further_token_paths)
         self._count = count_of(container)
+        self._kind = sandbox.Played if container.settings.sandbox else Given
         self.operations: dict[str, Operation] = {}  # By endpoint.
         self.after_request(self._complete)  # The first to be added is called last.
 
@@ -108,7 +109,7 @@ class Edge(Flask):
                 del environ[name]  # As if it had not been sent.
         request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), new_request_id)
         started_s = time.perf_counter()
-        return Given(self._container, self.extensions, environ, request_id, started_s)
+        return self._kind(self._container, self.extensions, environ, request_id, started_s)
 
     def operation_of(self, environ: Mapping[str, Any]) -> Operation | None:
         """Return the operation of a request, None for what is none of ours and for tokens.

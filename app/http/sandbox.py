@@ -14,19 +14,32 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.bootstrap.container import Container
-from app.bootstrap.sandbox import ACTIONS, FAILURES, HOURS_MAX, LOOKUP, NOT_COVERED, OVER
+from app.bootstrap.sandbox import ACTIONS, FAILURES, HOURS_MAX, LOOKUP, NOT_COVERED, OVER, REQUEST
 from app.http.accounts import deposits
 from app.http.accounts.input import Money, Reference
 from app.http.catalogue import Country
 from app.http.edge.input import Id, JsonNumber, choice, described
-from app.http.edge.operation import Group
+from app.http.edge.operation import OF_MONEY, Group
+from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
 from app.http.edge.replies import Answer, example, time_or_null
 from app.http.edge.request import Given
 from app.http.links.finding import load_link, show_read
 from app.http.links.replies import LinkMeta, PlayedLink
 from app.security.authorization import Caller
+from app.security.rate_limits import Admission
+from app.security.tokens import REVOKED_KEY
+from domain.accounts.organization import Organization
 from domain.accounts.wallet import SANDBOX_DEPOSIT
-from domain.errors import NotPossible, ValidationFailed
+from domain.errors import (
+    REFUSALS,
+    InsufficientBalance,
+    NotPossible,
+    RateLimited,
+    Refused,
+    SpendingLimit,
+    Unauthorized,
+    ValidationFailed,
+)
 from domain.links.link import Link
 from domain.money import MICROS, format_amount
 from projections.engine.shape import MORE_MAY_COME, Moment, means, one_of
@@ -39,6 +52,11 @@ NOT_SO = {of: f"This operation fails so: {', '.join(ways)}." for of, ways in FAI
 ONLY_ATTEMPTS = "A slow lookup holds a thread, so it is played for a number of attempts."
 TOO_FAR = "The time of your links would be more than ten years ahead."
 HOUR = timedelta(hours=1)
+PATHS = "/v1/sandbox"  # What is asked there is never played.
+SPENT_MICROS = 50 * MICROS  # Of a limit of as much, where one is played.
+PER_MINUTE = Admission(60, 0, 1, is_over=True)  # Of an organization without a limit.
+# Those of these codes are not logged as an outage, as ours would be.
+OURS: Final = {each.code: each for each in (INTERNAL, UNAVAILABLE)}
 # What an action needs, and what it may be given.
 NEEDED: Mapping[str, set[str]] = {"use": {"percent"}, "roam": {"country_code"}}
 ALLOWED = {**NEEDED, "use": {"percent", "activation_id"}, "expire": {"hours", "activation_id"}}
@@ -175,8 +193,60 @@ class Sandbox(Struct):
 
     ahead_hours: Annotated[int, means("How far the time of your links is ahead.", example=24)]
     next: Annotated[list[Scripted], means("What fails next.")]
-    failures: Annotated[list[Playable], means("How your lookups and purchases can fail.")]
+    failures: Annotated[list[Playable], means("What of yours can fail, and how.")]
     actions: Annotated[list[str], means("What can happen to a link.", example=[*ACTIONS])]
+
+
+class Played(Given[Any]):
+    """A request in a sandbox: what its organization has scripted for it refuses it."""
+
+    def refuse_over_limit(self) -> None:
+        """Refuse it as it was scripted, at the end of the checks, or because it is over a limit."""
+        super().refuse_over_limit()
+        owner, is_of_sandbox = self.organization_id, self.environ["PATH_INFO"].startswith(PATHS)
+        if owner is None or is_of_sandbox:
+            return
+
+        def can_be(how: str) -> bool:
+            code = how.upper()
+            if code not in {*self.codes, *OURS}:
+                return False
+            return code not in OF_MONEY.split() or bool(_price_micros(self, owner))
+
+        how = self.parts.counters.next_failure(owner, REQUEST, can_be)
+        if how == RateLimited.code.lower():
+            admission = self.admission or PER_MINUTE
+            self.admission = admission._replace(left=0, is_over=True)
+            super().refuse_over_limit()
+        if how is not None:
+            raise _refusal(self, owner, how.upper())
+
+
+def _refusal(given: Given[Any], owner: UUID, code: str) -> Refused:
+    """Return what a request is told that is refused with a code."""
+    currency = given.parts.settings.currency
+    if code in OURS:
+        said = OURS[code]
+        made = Problem(said.status, code, str(said))
+        made.retryable = said.retryable
+        return made
+    if code == InsufficientBalance.code:
+        return InsufficientBalance(_price_micros(given, owner), 0, currency)
+    if code == SpendingLimit.code:
+        return SpendingLimit(_price_micros(given, owner), SPENT_MICROS, SPENT_MICROS, currency)
+    return Unauthorized(REVOKED_KEY) if code == Unauthorized.code else REFUSALS[code]()
+
+
+def _price_micros(given: Given[Any], owner: UUID) -> int:
+    """Return what a request would cost."""
+    parts, sent = given.parts, given.body | given.query
+    plans = sent.get("add") or filter(None, [sent.get("plan_id")])
+    numbers = sent.get("phone_numbers") or [*filter(None, [sent.get("phone_number")])]
+    if numbers:
+        own_micros = parts.log.get(Organization, owner).price_micros
+        return len(numbers) * parts.prices.of_lookup(own_micros)
+    offered = [parts.offer(owner, each) for each in plans]
+    return sum(each.retail_price_micros for each in offered if each is not None)
 
 
 STATE: Final = example("The sandbox.", Sandbox)
@@ -257,11 +327,14 @@ def play_link(_: Caller, given: Given[Link]) -> Answer:
     "PUT /v1/sandbox/failures", body=FailureBody, reply=STATE, invalid={"failure": NOT_SO[LOOKUP]}
 )
 def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
-    """Let your next lookups or purchases fail.
+    """Let your next lookups, purchases, changes of links or requests fail.
 
     It takes the place of what was scripted for the operation, so it may be repeated. An attempt of
     a lookup is one call of the provider: a single lookup makes one, an item of a job at most three.
-    An attempt of a purchase is one link, or one change of plans, whose first plan fails.
+    An attempt of a purchase is one link, or one change of plans, whose first plan fails. One of
+    `change` is one call of the network to suspend, reactivate, end or cancel a link. One of
+    `request` is a request for any operation but those of the sandbox, if that can answer the code:
+    it passes all checks of what it says, is refused with the code, and nothing is done.
     """
     parts, body, owner = given.parts, given.body, caller.organization_id
     minutes = body.get("minutes")
@@ -272,6 +345,6 @@ def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
 
 
 def _state_of(parts: Container, owner: UUID) -> Sandbox:
-    found = parts.counters.scripted_failures(owner, [*FAILURES])
+    found = parts.counters.scripted_failures(owner)
     scripted = [Scripted(of, how, left, time_or_null(until)) for of, how, left, until in found]
     return Sandbox(parts.counters.simulated_ahead(owner) // HOUR, scripted, PLAYABLE, [*ACTIONS])

@@ -91,8 +91,8 @@ _SCRIPT = HotStatement(
 )
 _PLAY = HotStatement(
     text(
-        "UPDATE counters SET value = value - 1"
-        " WHERE name = :name AND key = :key AND value > 0 AND until > :now RETURNING holder"
+        "UPDATE counters SET value = value - 1 WHERE name = :name AND key = :key"
+        " AND holder = :how AND value > 0 AND until > :now RETURNING value"
     )
 )
 
@@ -120,6 +120,7 @@ class Counters:
         )
         row = self._rows.c
         named = select(row.key, row.value, row.until, row.holder).where(row.name == bindparam("of"))
+        self._all = HotStatement(named)
         self._some = HotStatement(named.where(OneOf(row.key, "keys")))
         running = named.where(row.until > bindparam("now"), row.until <= bindparam("last"))
         self._running = HotStatement(running)
@@ -180,31 +181,37 @@ class Counters:
             "times": 0 if how is None else NEVER if times is None else times,
             "until": NEVER if until is None else to_micros(until),
         }
-        key = f"{organization_id.hex} {operation}"
-        self._database.rows(_SCRIPT, name=FAILURES, key=key, **values)
+        name = _scripts(organization_id)
+        self._database.rows(_SCRIPT, name=name, key=operation, **values)
 
-    def next_failure(self, organization_id: UUID, operation: str) -> str | None:
-        """Count an attempt of an organization; return how it has to fail, if at all."""
-        key = f"{organization_id.hex} {operation}"
-        if not self._database.rows(self._some, of=FAILURES, keys=[key]):
-            return None  # Nobody waits for the row of an organization that scripts nothing.
-        found = self._database.rows(_PLAY, name=FAILURES, key=key, now=to_micros(self._clock()))
-        return str(found[0][0]) if found else None
+    def next_failure(
+        self, organization_id: UUID, operation: str, fits: Callable[[str], bool] = bool
+    ) -> str | None:
+        """Count an attempt of an organization; return how it has to fail, if at all.
+
+        `fits` tells of a failure whether the attempt can fail so. Where nothing is scripted this is
+        one read, and nobody waits for a row.
+        """
+        name, now = _scripts(organization_id), to_micros(self._clock())
+        for of, how, *_ in self.scripted_failures(organization_id):
+            if of == operation and fits(how):
+                played = self._database.rows(_PLAY, name=name, key=of, how=how, now=now)
+                return how if played else None
+        return None
 
     def scripted_failures(
-        self, organization_id: UUID, operations: Sequence[str]
+        self, organization_id: UUID
     ) -> list[tuple[str, str, int | None, datetime | None]]:
         """Return what fails next: operation, how, how many times yet, and until when."""
-        keys = [f"{organization_id.hex} {operation}" for operation in operations]
-        now = to_micros(self._clock())
+        now, name = to_micros(self._clock()), _scripts(organization_id)
         return [
             (
-                key.partition(" ")[2],
+                operation,
                 how,
                 None if times > NEVER // 2 else times,
                 None if until == NEVER else from_micros(until),
             )
-            for key, times, until, how in self._database.rows(self._some, of=FAILURES, keys=keys)
+            for operation, times, until, how in self._database.rows(self._all, of=name)
             if times and until > now
         ]
 
@@ -356,3 +363,8 @@ class Counters:
 def _span(now: datetime) -> tuple[int, int]:
     """Return the first and the last end of what still runs; see AHEAD_MAX."""
     return to_micros(now) + 1, to_micros(now + AHEAD_MAX)
+
+
+def _scripts(organization_id: UUID) -> str:
+    """Return the name of what an organization has scripted; its keys are operations."""
+    return f"{FAILURES} {organization_id.hex}"

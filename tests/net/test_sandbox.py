@@ -70,19 +70,19 @@ def test_what_is_scripted_fails_and_nothing_else(net: Net) -> None:
     rival.post(lookup)
     acme.post(lookup)
     acme.post(lookup)
-    acme.call("PUT", failures, {"operation": "lookup", "failure": "no_data", "minutes": 5})
+    acme.ask("PUT", failures, {"operation": "lookup", "failure": "no_data", "minutes": 5})
     acme.post(lookup)
     job = acme.job(NUMBER)
     acme.get(f"/number-lookup/bulk/{job['job_id']}")
-    acme.call("PUT", failures, {"operation": "purchase", "failure": "no_endpoint", "attempts": 2})
+    acme.ask("PUT", failures, {"operation": "purchase", "failure": "no_endpoint", "attempts": 2})
     plan = acme.plan("Germany 3 GB")
     acme.post(LINKS, {"plan_id": plan}, Idempotency_Key="k-1")
     acme.get(SANDBOX)
     acme.post(LINKS, {"plan_id": plan}, Idempotency_Key="k-1")
     link = acme.ask("POST", LINKS, {"plan_id": plan}, Idempotency_Key="k-1").data
-    acme.call("PUT", failures, {"operation": "purchase", "failure": "provider_error"})
+    acme.ask("PUT", failures, {"operation": "purchase", "failure": "provider_error"})
     acme.call("PUT", f"{LINKS}/{link['id']}/plans", {"add": [plan]})
-    acme.call("PUT", failures, {"operation": "lookup", "failure": None})
+    acme.ask("PUT", failures, {"operation": "lookup", "failure": None})
     acme.post(lookup)
     acme.get("/v1/transactions")
     for body in (
@@ -94,6 +94,37 @@ def test_what_is_scripted_fails_and_nothing_else(net: Net) -> None:
         {"operation": "purchase", "failure": "slow", "attempts": 21, "minutes": 61},
     ):
         acme.call("PUT", failures, body)
+
+
+def test_requests_are_refused_before_they_begin(net: Net) -> None:
+    acme, rival = net.partner(), net.partner(name="Rival")
+    failures, plan = f"{SANDBOX}/failures", acme.plan("Germany 3 GB")
+    script = {"operation": "request", "failure": "rate_limited", "attempts": 2}
+    acme.ask("PUT", failures, script)
+    acme.post(LINKS, {"plan_id": plan}, Idempotency_Key="k-1")
+    rival.get("/v1/wallet")
+    acme.get("/v1/wallet")
+    acme.get("/v1/wallet")
+    for failure in ("unauthorized", "service_unavailable", "organization_suspended"):
+        acme.ask("PUT", failures, {**script, "failure": failure, "attempts": 1})
+        acme.get("/v1/plans/regions")
+    for failure in ("insufficient_balance", "spending_limit"):
+        acme.ask("PUT", failures, {**script, "failure": failure, "attempts": 1})
+        acme.get("/v1/wallet")
+        acme.post(LINKS, {"plan_id": plan}, Idempotency_Key="k-1")
+    acme.call("PUT", failures, {**script, "failure": "no_esim"})
+
+
+def test_a_network_refuses_to_change_a_link(net: Net) -> None:
+    acme = net.partner()
+    one, script = f"{LINKS}/{acme.buy()['id']}", {"operation": "change", "failure": "refused"}
+    acme.ask("PUT", f"{SANDBOX}/failures", {**script, "attempts": 2})
+    acme.post(f"{one}/suspend")
+    acme.call("DELETE", one)
+    acme.post(f"{one}/suspend")
+    acme.ask("PUT", f"{SANDBOX}/failures", {**script, "failure": "unreachable"})
+    acme.post(f"{one}/reactivate")
+    acme.post(f"{one}/reactivate")
 
 
 def test_play_money_is_kept_apart(net: Net, receiver: Receiver) -> None:

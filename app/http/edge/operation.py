@@ -105,6 +105,7 @@ class Operation:
     call: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
     inputs: Mapping[str, Schema] = field(init=False)  # In the order in which they are read.
     parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
+    refusals: frozenset[str] = frozenset()  # Its `codes`.
     described: dict[str, Any] = field(init=False)  # What the document says of it.
 
     def __call__(self, view: View) -> View:
@@ -116,6 +117,7 @@ class Operation:
         self.inputs = {name: kind() for name, kind in kinds.items() if kind is not None}
         fields = self.inputs["query"].fields if self.query else {}
         self.parameters = frozenset(each.data_key or name for name, each in fields.items())
+        self.refusals = frozenset(self.codes)
         check = self._check()
         self.call = lambda: view(*check())
         is_open = self.group.scope is None
@@ -140,6 +142,7 @@ class Operation:
         """Return the context of the request, in which it is now known what answers it."""
         given = CURRENT.get()
         given.parameters, given.scope, given.path = self.parameters, self.group.scope, path
+        given.codes = self.refusals
         given.at = given.parts.gate.now()  # First: a wrong clock can judge no token.
         return given
 

@@ -67,12 +67,12 @@ logger = logging.getLogger("app.http.access")
 class Given(Generic[Found]):
     """One request to an installation, and what it brings once that has been checked.
 
-    `extensions` are those of the application. `scope` is that of its operation and `parameters` are
-    those of the query that this reads, once it is known. `at` is when the checks
-    have begun, in a thread when they have ended. `admission` says how the rate limit has counted
-    the request, `found` is what the `resource` of its operation has found by the path. `stale`: the
-    reply shows a read model that is behind; it shows the log as of `as_of`. `resources` are
-    given back when the reply has been sent or given up.
+    `extensions` are those of the application. `scope` is that of its operation, `parameters` are
+    those of the query that this reads and `codes` those of its refusals, once it is known. `at` is
+    when the checks have begun, in a thread when they have ended. `admission` says how the rate
+    limit has counted the request, `found` is what the `resource` of its operation has found by the
+    path. `stale`: the reply shows a read model that is behind; it shows the log as of `as_of`.
+    `resources` are given back when the reply has been sent or given up.
     """
 
     parts: Container
@@ -82,6 +82,7 @@ class Given(Generic[Found]):
     started_s: float
     scope: str | None = None
     parameters: frozenset[str] | None = None  # None: no operation of ours answers.
+    codes: frozenset[str] = frozenset()
     at: datetime = field(init=False)
     organization_id: UUID | None = None
     admission: Admission | None = None  # None: no limit.

@@ -92,9 +92,10 @@ def test_what_was_scripted_in_a_sandbox_is_not_played_outside(make_service: Make
     shop, counters = buyer(service), service.container.counters
     counters.script_failure(shop.id, "lookup", "unavailable", 5, None)
     counters.script_failure(shop.id, "purchase", "no_endpoint", 5, None)
+    counters.script_failure(shop.id, "request", "internal_error", 5, None)
     assert shop.look_up(VALID).status_code == 200
     assert shop.create(FREE).status_code == 201
-    assert len(counters.scripted_failures(shop.id, ["lookup", "purchase"])) == 2
+    assert len(counters.scripted_failures(shop.id)) == 3
 
 
 # Time.
@@ -297,6 +298,45 @@ def test_a_failure_is_one_of_those_that_are_known_and_ends(acme: Buyer) -> None:
     assert failing(acme) == []
 
 
+CHANGES = {"refused": "network_rejected", "unreachable": "network_unavailable", "slow": "deadline"}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_change_fails_at_the_network_and_leaves_the_link(
+    make_service: MakeService, how: str
+) -> None:
+    acme = buyer(make_service().start())
+    rival, kept = buyer(acme.service), []
+    for path, method in (("/suspend", "POST"), ("/cancel", "POST"), ("", "DELETE")):
+        links = [each.link(FREE) for each in (acme, rival)]
+        script(acme, "change", how)
+        mine, theirs = (
+            each.open(method, f"{LINKS}/{link['id']}{path}")
+            for each, link in zip((acme, rival), links, strict=True)
+        )
+        assert (mine.status_code, theirs.status_code) == (502, 200), path
+        assert (code_of(mine), failing(acme)) == ("PROVISIONING_ERROR", [])
+        assert mine.json["error"]["details"]["reason"] == CHANGES[how]
+        kept.append(links[0])
+    assert [acme.read(each).json["data"]["status"] for each in kept] == ["active"] * 3
+    if how != "slow":  # Else it is settled within minutes, and nothing has been done.
+        assert acme.open("DELETE", f"{LINKS}/{kept[2]['id']}").status_code == 200
+        assert acme.post(f"{LINKS}/{kept[0]['id']}/suspend").status_code == 200
+        script(acme, "change", how)
+        assert acme.post(f"{LINKS}/{kept[0]['id']}/reactivate").status_code == 502
+        assert acme.post(f"{LINKS}/{kept[0]['id']}/reactivate").status_code == 200
+
+
+def test_what_needs_no_change_of_a_link_uses_up_no_attempt(acme: Buyer) -> None:
+    link = acme.link(FREE)
+    script(acme, "change", "refused")
+    assert acme.post(f"{LINKS}/{link['id']}/reactivate").status_code == 200
+    assert play(acme, link, "suspend").status_code == 200
+    assert acme.create("sandbox-slow").status_code == 502  # Its late endpoint is removed.
+    assert acme.create("sandbox-no-endpoint").status_code == 502
+    assert len(failing(acme)) == 1
+
+
 # Money.
 
 
@@ -305,3 +345,110 @@ def test_play_money_is_above_zero_and_bounded(acme: Buyer) -> None:
     for amount in ("0", "0.00", "-1", "01", "10000.01", "1e3", 5, None):
         body = {"amount": amount, "reference": "tests-1"}
         assert [*fields_of(acme.post(f"{SANDBOX}/deposits", json=body))] == ["amount"], amount
+
+
+# What is refused before it begins.
+
+LOOKUP, WALLET = f"/number-lookup?phone_number=%2B{VALID[1:]}", "/v1/wallet"
+
+
+def real(service: Service, code: str) -> TestResponse:
+    """Return the refusal of one for whom it is no play."""
+    shop = service.tenant(None if code == "BILLING_NOT_CONFIGURED" else "0.00")
+    if code.startswith("ORGANIZATION"):
+        shop.set_status(code.removeprefix("ORGANIZATION_").lower())
+    elif code == "NUMBER_LOOKUP_DISABLED":
+        shop.change(lambda it: it.switch_lookup(service.cause(), enabled=False))
+        service.until_projected("organizations")
+    return shop.post(LOOKUP)
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("ORGANIZATION_SUSPENDED", "ORGANIZATION_INACTIVE", "NUMBER_LOOKUP_DISABLED"),
+        *("BILLING_NOT_CONFIGURED", "INSUFFICIENT_BALANCE"),
+    ],
+)
+def test_what_is_scripted_is_told_as_the_real_case_is(
+    service: Service, acme: Buyer, code: str
+) -> None:
+    wanted = real(service, code)
+    assert code_of(wanted) == code
+    script(acme, "request", code.lower())
+    played = acme.post(LOOKUP)
+    assert (played.status_code, played.json["error"]) == (wanted.status_code, wanted.json["error"])
+    assert acme.post(LOOKUP).status_code == 200
+
+
+@pytest.mark.any_database
+def test_a_played_rate_limit_has_its_headers(make_service: MakeService) -> None:
+    service = make_service(RATE_LIMIT_PER_MINUTE="7").start()
+    for tenant, per_minute in ((service.tenant(), 7), (make_service().start().tenant(), 60)):
+        script(tenant, "request", "rate_limited")
+        reply = tenant.get(WALLET)
+        assert (reply.status_code, code_of(reply)) == (429, "RATE_LIMITED")
+        assert f"More than {per_minute} requests" in reply.json["error"]["message"]
+        assert reply.headers["RateLimit-Policy"] == f'"default";q={per_minute};w=60'
+        assert reply.headers["RateLimit"].startswith('"default";r=0;')
+        assert 1 <= int(reply.headers["Retry-After"]) <= 60
+        assert tenant.get(WALLET).status_code == 200
+
+
+def test_a_token_is_refused_in_the_midst_of_its_life(acme: Buyer) -> None:
+    script(acme, "request", "unauthorized")
+    reply = acme.get(WALLET)
+    assert reply.headers["WWW-Authenticate"].startswith('Bearer realm="api", error="invalid_token"')
+    assert reply.json["error"]["message"].endswith("ask for a new token.")
+    assert acme.get(WALLET).status_code == 200
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("how", sandbox.FAILURES["request"])
+def test_nothing_is_done_and_the_key_stays_free(acme: Buyer, how: str) -> None:
+    rival = buyer(acme.service)
+    of_links = {"link_busy", "not_supported_by_network", "cancel_window_over", "link_in_use"}
+    if how in of_links:
+        link = acme.link(FREE)
+        script(acme, "request", how)
+        assert code_of(acme.post(f"{LINKS}/{link['id']}/cancel")) == how.upper()
+        assert acme.post(f"{LINKS}/{link['id']}/cancel").status_code == 200
+        return
+    if how != "number_lookup_disabled":
+        script(acme, "request", how, attempts=2)
+        for reply in (acme.create(key="k-1", name="a"), acme.create("more", key="k-1")):
+            assert code_of(reply) == how.upper()
+            again = reply.status_code in {409, 429, 503}
+            assert reply.json["error"].get("details", {}).get("retryable", False) is again
+            assert ("Retry-After" in reply.headers) is again
+        assert rival.create(key="k-1").status_code == 201
+        assert acme.create(FREE, key="k-1").status_code == 201
+        assert len(acme.get(LINKS).json["data"]["data"]) == 1
+    if how != "config_error":
+        script(acme, "request", how)
+        assert code_of(acme.post(LOOKUP)) == how.upper()
+    assert (acme.balance(), failing(acme)) == ("100.00", [])
+
+
+def test_only_a_request_that_can_be_refused_so_uses_up_an_attempt(acme: Buyer) -> None:
+    link = acme.link(FREE)
+    script(acme, "request", "insufficient_balance", minutes=5)
+    assert acme.get(WALLET).status_code == 200
+    assert acme.create(FREE).status_code == 201  # It costs nothing.
+    assert acme.change(link, remove=[link["activations"][0]["id"]]).status_code == 200
+    dry = acme.post(f"{LINKS}?dry_run=true", json={"plan_id": acme.plans[BASIC]})
+    for reply, price in (
+        (dry, "4.50"),
+        (acme.create(), "4.50"),
+        (acme.change(link, add=[BASIC, MORE]), "6.50"),
+        (acme.create_job([VALID, "+14155550101"]), "0.01"),
+    ):
+        assert code_of(reply) == "INSUFFICIENT_BALANCE"
+        assert reply.json["error"]["details"]["required"] == price
+    script(acme, "request", "service_unavailable")
+    for wrong in (acme.get(f"{LINKS}/{MISSING}"), acme.post(LINKS, json={}), acme.get(SANDBOX)):
+        assert wrong.status_code in {200, 404, 422}
+    assert acme.service.token(acme.client_id)
+    assert len(failing(acme)) == 2 - 1
+    assert code_of(acme.get(WALLET)) == "SERVICE_UNAVAILABLE"

@@ -147,18 +147,18 @@ def test_as_many_attempts_fail_as_were_scripted_and_nobody_elses(
     assert process.counters.next_failure(mine, "purchase") is None
     found = together(installation, clock, 36, lambda it: it.counters.next_failure(mine, "lookup"))
     assert Counter(found) == {"slow": 5, None: 31}
-    assert process.counters.scripted_failures(mine, ["lookup"]) == []
+    assert process.counters.scripted_failures(mine) == []
 
 
 def test_a_script_ends_in_time_or_by_the_next_one(process: Process, clock: SetClock) -> None:
     counters, until = process.counters, clock() + TERM
     counters.script_failure(KEY, "lookup", "slow", None, until)
     assert [counters.next_failure(KEY, "lookup") for _ in range(3)] == ["slow"] * 3
-    assert counters.scripted_failures(KEY, ["lookup"]) == [("lookup", "slow", None, until)]
+    assert counters.scripted_failures(KEY) == [("lookup", "slow", None, until)]
     assert counters.forget_lapsed() == 0
     clock.forward(seconds=30)
     assert counters.next_failure(KEY, "lookup") is None
-    assert counters.scripted_failures(KEY, ["lookup"]) == []
+    assert counters.scripted_failures(KEY) == []
     counters.script_failure(KEY, "lookup", "malformed", 2, clock() + TERM)
     assert counters.next_failure(KEY, "lookup") == "malformed"
     counters.script_failure(KEY, "lookup", None, 1, None)

@@ -110,6 +110,8 @@ _REFUSED: Final = {
     Fault.PROVIDER_ERROR: (Unavailable, "a network that fails"),
     Fault.NO_ESIM: (Rejected, "a plan that no eSIM can carry"),
 }
+# How a suspension, a reactivation or an end can be scripted to fail; none of it has an effect.
+CHANGES: Final = {"refused": Rejected, "unreachable": Unavailable, "slow": OutcomeUnknown}
 # An endpoint, the present moment by its clock, and how far that is ahead of ours.
 Present = tuple[Subscription, datetime, timedelta]
 Change = Callable[[Subscription, datetime], Subscription]
@@ -150,12 +152,14 @@ class SimulatedNetwork(StockNetwork):
         name: str = SIMULATED,
         ahead: Callable[[UUID | None, Connection], timedelta] = lambda *_: timedelta(0),
         owner_of: Callable[[str], UUID | None] | None = None,
+        scripted: Callable[[UUID, Callable[[], str]], str | None] = lambda *_: None,
     ) -> None:
         self.name = name
         self.settles_after = patience + LATE
         self._calls = Calls(database, clock)
         self._ahead = ahead
         self._owner_of = owner_of
+        self._scripted = scripted
         self._owners: dict[str, UUID] = {}
         self._identifiers = Identifiers(seed)
         self._inventory = Inventory(self._identifiers, name)
@@ -226,7 +230,7 @@ class SimulatedNetwork(StockNetwork):
 
     def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Remove an endpoint; its eSIM must still be released."""
-        owner = self._owner(endpoint_id, timeout_s)
+        owner = self._fail_if_scripted(endpoint_id, timeout_s)
         with suppress(NoSuchEndpoint), self._calls.changing(timeout_s) as call:
             self._present(call, endpoint_id, owner)
             self._inventory.remove(call.connection, endpoint_id)
@@ -279,10 +283,12 @@ class SimulatedNetwork(StockNetwork):
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Stop the traffic; plans that have started still expire."""
+        self._fail_if_scripted(endpoint_id, timeout_s)
         self.play(endpoint_id, lambda it, now: it.stopped("suspended", now), timeout_s)
 
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Let traffic flow again."""
+        self._fail_if_scripted(endpoint_id, timeout_s)
         self.play(endpoint_id, Subscription.resumed, timeout_s)
 
     def deactivate(self, endpoint_id: str) -> None:
@@ -366,6 +372,23 @@ class SimulatedNetwork(StockNetwork):
             if len(self._owners) >= OWNERS_MAX:
                 self._owners.clear()
             self._owners[endpoint_id] = owner
+        return owner
+
+    def _fail_if_scripted(self, endpoint_id: str, timeout_s: float) -> UUID | None:
+        """Return whose an endpoint is, unless a change of it was scripted to fail."""
+        owner = self._owner(endpoint_id, timeout_s)
+
+        def iccid() -> str:
+            with self._calls.reading(timeout_s) as call:
+                found = self._inventory.by_id(call.connection, endpoint_id)
+            return found.iccid if found else ""
+
+        how = self._scripted(owner, iccid) if owner is not None else None
+        if how == "slow":
+            self._wait(timeout_s)
+        if how is not None:
+            message = f"the sandbox plays a change that is {how}"
+            raise CHANGES[how](message)
         return owner
 
     def _time(self, call: Call, owner: UUID | None) -> tuple[datetime, timedelta]:
