@@ -8,7 +8,7 @@ from domain.accounts.erasure import Erasure
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator
-from domain.accounts.organization import ApiClient, Organization
+from domain.accounts.organization import ApiClient, Organization, SecretRotation
 from domain.accounts.prices import LookupPrice
 from domain.accounts.providers import Provider
 from domain.accounts.wallet import Adjustment, Deposit, Wallet
@@ -37,6 +37,7 @@ AGGREGATES: tuple[type[Root], ...] = (
     BulkJob,
     Organization,
     ApiClient,
+    SecretRotation,
     Operator,
     OperatorAct,
     Provider,

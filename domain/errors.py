@@ -9,7 +9,7 @@ Refused
 ├── ValidationFailed · NotFound
 ├── IdempotencyKeyReused · IdempotencyInProgress · JobFinished
 ├── NotSupportedByNetwork · LinkBusy · LinkEnded · LinkInUse · CancelWindowOver
-├── WebhookLimit · WebhookDisabled
+├── WebhookLimit · WebhookDisabled · LastClient
 ├── NotAcceptable · RateLimited
 ├── ConfigError
 ├── IncompleteNetworkAnswer · ProvisioningError · NetworkUnavailable
@@ -411,6 +411,16 @@ class WebhookDisabled(Refused):
     retryable = False
     cause = "the webhook is disabled, so nothing is sent to it"
     advice = "enable it first, with PATCH"
+
+
+class LastClient(Refused):
+    """Raised when a partner would end the last client that may manage those of its organization."""
+
+    code, status = "LAST_CLIENT", 409
+    message = "This is the last client with the scope clients, so it stays."
+    retryable = False
+    cause = "no other client of your organization has the scope `clients`"
+    advice = "ask whoever runs this installation to make another one, or to revoke this one"
 
 
 class NetworkUnavailable(Refused):

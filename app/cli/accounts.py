@@ -9,7 +9,6 @@ from uuid import UUID
 import click
 from msgspec import UNSET, UnsetType
 
-from app.bootstrap.container import Container
 from app.bootstrap.known_keys import record_pepper
 from app.cli.arguments import (
     ABOVE_ZERO,
@@ -33,11 +32,11 @@ from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import MANAGES, RIGHTS, Operator, Right
 from domain.accounts.organization import (
     OLD_ENDS,
+    OLD_ENDS_MAX,
     SCOPES,
-    ApiClient,
     Organization,
     Status,
-    api_client_id,
+    not_over,
 )
 from domain.accounts.refund_by_hand import HandRefund
 from domain.accounts.wallet import PAID_IN, Metadata, Wallet, wallet_id
@@ -50,7 +49,6 @@ from projections.models.organizations import OrganizationRow
 from projections.models.wallets import WalletRow
 
 HOUR = timedelta(hours=1)
-OLD_HOURS_MAX = 24 * 90  # A quarter; whoever needs longer has not rotated.
 NO_CHARGES = {"refund", *PAID_IN}
 SHOWN_ONCE = "The secret is not kept and cannot be shown again."
 KEY_IS_KNOWN = (
@@ -289,21 +287,17 @@ def create_client(
 @client.command("list", right=None)
 def list_clients(session: Session) -> list[_ListedClient]:
     """List all clients, oldest first, including revoked ones."""
-    container = session.container
+    now = session.container.clock()
     with session.reading() as connection:
-        found = container.clients.all(connection)
-    return [
-        _ListedClient.of(row, old_secret_ends=_old_secret_ends(container, row.client_id))
-        for row in found
-    ]
+        found = session.container.clients.all(connection)
+    return [_ListedClient.of(row, old_secret_ends=not_over(row.old_until, now)) for row in found]
 
 
 @client.command("revoke", right="keys")
 @client_argument
 def revoke_client(session: Session, client_id: str) -> _Client:
     """Refuse the secrets and tokens of a client for ever."""
-    cause, accounts = session.cause, session.container.accounts
-    return _Client.of(accounts.change_client(client_id, lambda its: its.revoke(cause)))
+    return _Client.of(session.container.accounts.revoke_client(client_id, session.cause))
 
 
 @client.command("rotate-secret", right="keys")
@@ -311,7 +305,7 @@ def revoke_client(session: Session, client_id: str) -> _Client:
 @click.option(
     "--old-ends",
     "hours",
-    type=click.IntRange(0, OLD_HOURS_MAX),
+    type=click.IntRange(0, OLD_ENDS_MAX // HOUR),
     default=OLD_ENDS // HOUR,
     show_default=True,
     metavar="HOURS",
@@ -332,13 +326,6 @@ def rotate_secret(session: Session, client_id: str, hours: int) -> Said:
         return _requested(session, waits)
     facts = _Secret.of(changed, client_secret=secret, old_secret_ends=changed.old_until or cause.at)
     return Said(facts, [facts, SHOWN_ONCE])
-
-
-def _old_secret_ends(container: Container, client_id: str) -> datetime | None:
-    """Return when the secret before the newest ends, if there is one that still counts."""
-    its = container.log.get(ApiClient, api_client_id(client_id))
-    _, *old = its.hashes_at(container.clock())
-    return its.old_until if old else None
 
 
 class _Wallet(Shape):

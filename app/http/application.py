@@ -196,6 +196,7 @@ def create_app(container: Container) -> Edge:
         links.plans_blueprint,
         wallet.blueprint,
         account.blueprint,
+        account.clients_blueprint,
         deposits.blueprint,
         finance.blueprint,
         webhooks.blueprint,

@@ -20,7 +20,7 @@ from app.processes.readiness import what_is_missing, wrong_price
 from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all
 from domain.accounts.approvals import ALONE_AFTER, PEOPLE
-from domain.accounts.organization import NAMED_ONLY, ApiClient, api_client_id
+from domain.accounts.organization import OF_MACHINES, ApiClient, api_client_id
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.catalogue.plan import SIMULATED
 from domain.cause import is_operator
@@ -42,6 +42,7 @@ UNKNOWN_BEFORE = {
     "`privacy erase`": "erasure.made",
     "play money": "deposit.played",
     "a request to send again all that failed": "webhook_request.redeliveries_asked",
+    "a client with the scope `clients`": "organization.key_holders_changed secret_rotation.asked",
     "a page for a traveller": "handover.made link.handover_set",
 }
 UPGRADED = timedelta(days=30)  # For so long somebody may want to go back.
@@ -284,7 +285,7 @@ def _data(container: Container) -> Iterator[Finding]:
         message = "wallets hold play money of a sandbox, which could buy: begin with an empty log"
         yield Finding("play money", "fault", message)
     for client in active_clients(container):
-        if NAMED_ONLY.intersection(client.scopes):
+        if OF_MACHINES.intersection(client.scopes):
             message = f"client {client.client_id} may deposit money: is it a payment service?"
             yield Finding("deposits", "advice", message)
     if _has_demo(container):

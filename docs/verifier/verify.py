@@ -509,10 +509,9 @@ TAKE_TWO = {"money", "approve", "keys"}  # Rights that a limit which covers peop
 PEOPLE = {"operator", "key"}  # Proposals that may wait for ALONE_AFTER where nobody can approve.
 WITH_SECRET = {*PEOPLE, "client", "secret"}  # What is made by who has asked for it.
 ALONE_AFTER = timedelta(hours=24)
-MADE_LATER = {"operator.registered", "operator.key_rotated"}
-MADE_LATER |= {"api_client.registered", "api_client.secret_rotated"}
 SETTLED_LATER = {"link.suspended", "link.reactivated", "link.ended"}
-BELIEVED = timedelta(minutes=1)  # A revoked payment service may still have got in.
+BELIEVED = timedelta(minutes=1)  # A revoked client may still have got in.
+BY_CLIENTS = {"deposit": "deposits", "api_client": "clients"}  # With which scope they do what.
 
 # As what an event is proposed: the kind, whose it is, its name; amount, reason, charge and rights.
 ASKED_AS = {
@@ -528,6 +527,7 @@ ASKED_AS = {
     "api_client.registered": "client - - - - - scopes",
     "api_client.secret_rotated": "secret - client_id - - - -",
 }
+MADE_LATER = {topic for topic, asked in ASKED_AS.items() if asked.split()[0] in WITH_SECRET}
 
 
 @dataclass
@@ -550,7 +550,7 @@ class People:
 
     def __init__(self) -> None:
         self.operators: dict[Any, Operator] = {}
-        self.machines: dict[Any, datetime | None] = {}  # And when each was revoked.
+        self.clients: dict[Any, dict[str, Any]] = {}  # As registered, and until when.
         self.limits: list[int | None] = []  # All that were ever set; None: there is none.
         self.open: dict[str, Any] = {}  # Proposals, also of adjustments.
         self.approved: dict[Any, Any] = {}  # What is due in the commit of an approval.
@@ -569,8 +569,7 @@ class People:
                 yield "it is the key of another operator"
             return
         is_approved = self._is_approved(event)
-        by_approver = is_approved and topic not in MADE_LATER
-        right = "approve" if by_approver else self._right(event)
+        right = "approve" if is_approved and topic not in MADE_LATER else self._right(event)
         micros = self._counted(event, is_approved=is_approved)
         if right and self.operators and not self._may(event, right):
             yield f"{event.state.get('actor')!r} does this without the right {right}"
@@ -596,9 +595,11 @@ class People:
         is_demo = event["request_id"] == "serve-demo" and right != "money"
         if self._needs_no_right(event, holder) or (actor is None and (topic in SHARED or is_demo)):
             return True
-        if topic == "deposit.made" and actor in self.machines:
-            revoked_at = self.machines[actor]
-            return revoked_at is None or at <= revoked_at + BELIEVED
+        if its := self.clients.get(actor):  # Payment services, and deposits, are of no client.
+            other = self.clients.get(f"client:{event.state.get('client_id')}", {})
+            is_own = its["organization_id"] == other.get("organization_id")
+            may = is_own and BY_CLIENTS.get(event.noun) in its["scopes"]
+            return may and at <= its.get("until", at) + BELIEVED
         if topic == "operator.registered" and not any(
             "keys" in each.may and not each.revoked for each in self.operators.values()
         ):
@@ -641,9 +642,8 @@ class People:
         if topic.endswith("refunded_by_hand"):
             key, micros = event["transaction_id"], event["refund"]["amount_micros"]
         elif topic in {"deposit.made", "adjustment.made"}:
-            by_machine = topic == "deposit.made" and event.state.get("actor") in self.machines
-            micros = 0 if by_machine or is_approved else abs(event["amount_micros"])
             key = (event.state.get("actor"), event["timestamp"][:10])
+            micros = 0 if is_approved or key[0] in self.clients else abs(event["amount_micros"])
         else:
             return 0
         self.sums[key] = self.sums.get(key, 0) + whole(micros)
@@ -671,7 +671,7 @@ class People:
         if topic == "api_client.registered":
             return "deposits" in event["scopes"]
         if topic == "api_client.secret_rotated":
-            return f"client:{event['client_id']}" in self.machines
+            return "deposits" in self.clients[f"client:{event['client_id']}"]["scopes"]
         if topic == "organization.registered":
             return event["price_micros"] is not None or event["monthly_link_fee_micros"] != 0
         if topic == "price.set":
@@ -683,10 +683,10 @@ class People:
         noun, _, what = topic.partition(".")
         if noun == "operator":
             self._note_operator(event, at)
-        elif topic == "api_client.registered" and "deposits" in event["scopes"]:
-            self.machines[f"client:{event['client_id']}"] = None
-        elif topic == "api_client.revoked" and f"client:{event['client_id']}" in self.machines:
-            self.machines[f"client:{event['client_id']}"] = at
+        elif topic == "api_client.registered":
+            self.clients[f"client:{event['client_id']}"] = dict(event.state)
+        elif topic == "api_client.revoked":
+            self.clients[f"client:{event['client_id']}"]["until"] = at
         elif topic == "approval_limit.set":
             self.limits.append(event["above_micros"])
             self.covers_people |= event.state.get("covers") is not None

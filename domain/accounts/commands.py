@@ -19,10 +19,13 @@ from domain.accounts.approvals import (
 from domain.accounts.committer import Change, Committer
 from domain.accounts.currency import Currency
 from domain.accounts.organization import (
-    NAMED_ONLY,
+    OF_KEYS,
+    OF_MACHINES,
+    ROTATIONS_MAX,
     SCOPES,
     ApiClient,
     Organization,
+    SecretRotation,
     api_client_id,
 )
 from domain.accounts.prices import Prices
@@ -30,12 +33,14 @@ from domain.accounts.refund_by_hand import HandRefund, Refundable, RefundByHand
 from domain.accounts.spending import Spending
 from domain.accounts.wallet import DEPOSIT, Adjustment, Deposit, Wallet, deposit_id, wallet_id
 from domain.cause import Cause
-from domain.errors import Conflict, NotFound, NotPossible
+from domain.errors import Conflict, NotFound, NotPossible, refuse_other
+from domain.ids import derive_id
 from domain.log.aggregate import Event, Root
-from domain.log.log import Log
+from domain.log.log import Log, retry_on_conflict
 from domain.months import first_instant, month_of
 
 Booking = Deposit | Adjustment | Proposal
+ROTATED = f"The secret of this client was renewed {ROTATIONS_MAX} times today."
 COMMIT_LAG_MAX = timedelta(days=1)  # An entry is committed at most this long after its date.
 
 
@@ -171,31 +176,35 @@ class Accounts:
         organization_id: UUID | None,
         scopes: Sequence[str],
     ) -> ApiClient:
-        """Register a client of an organization, or an approved machine-to-machine client.
-
-        Raises WaitsForApproval for one that may deposit, once there is an approval limit.
-        """
-        unknown = set(scopes) - set(SCOPES)
-        if unknown:
+        """Register a client; raises WaitsForApproval for one that may deposit, where it must."""
+        if unknown := set(scopes) - set(SCOPES):
             message = f"unknown scope: {', '.join(sorted(unknown))}"
             raise NotPossible(message)
-        if organization_id is not None:
-            self._organization(organization_id)
-            if machines := NAMED_ONLY.intersection(scopes):
-                message = f"only a machine-to-machine client can have {', '.join(machines)}"
-                raise NotPossible(message)
-        used = list[Proposal]()
-        if NAMED_ONLY.intersection(scopes):
-            used = self.approvals.permit("client", cause, may=[*scopes])
-        client = ApiClient.register(
-            client_id,
-            cause,
-            organization_id=organization_id,
-            scopes=scopes,
-            secret_hash=secret_hash,
-        )
-        self.log.append(*used, client)
-        return client
+        others, who = (OF_MACHINES, "only a") if organization_id else ({OF_KEYS}, "no")
+        if refused := others.intersection(scopes):
+            message = f"{who} machine-to-machine client can have {', '.join(refused)}"
+            raise NotPossible(message)
+
+        def register() -> ApiClient:
+            besides = list[Root]()
+            if organization_id is not None:
+                besides = [owner := self._organization(organization_id)]
+                if OF_KEYS in scopes:
+                    held = [*owner.key_holders, client_id]
+                    owner.record(Organization.KeyHoldersChanged, cause, client_ids=held)
+            elif OF_MACHINES.intersection(scopes):
+                besides = [*self.approvals.permit("client", cause, may=[*scopes])]
+            client = ApiClient.register(
+                client_id,
+                cause,
+                organization_id=organization_id,
+                scopes=scopes,
+                secret_hash=secret_hash,
+            )
+            self.log.append(*besides, client)
+            return client
+
+        return retry_on_conflict(register)
 
     def rotate_secret(
         self, client_id: str, secret_hash: str, cause: Cause, old_ends: timedelta
@@ -204,11 +213,57 @@ class Accounts:
 
         def rotate(newest: ApiClient) -> None:
             newest.rotate_secret(secret_hash, cause, old_ends)
-            if NAMED_ONLY.intersection(newest.scopes):
+            if OF_MACHINES.intersection(newest.scopes):
                 used = self.approvals.permit("secret", cause, subject=client_id)
                 self.log.append(*used, newest)
 
         return self.change_client(client_id, rotate)
+
+    def rotate_own_secret(
+        self, of: ApiClient, secret_hash: str, old_ends_s: int, key: str | None, cause: Cause
+    ) -> tuple[ApiClient, bool]:
+        """Renew a secret for its organization; tell whether an earlier request with the key did.
+
+        Raises RateLimited after too many rotations, and IdempotencyKeyReused.
+        """
+
+        def attempt() -> tuple[ApiClient, bool]:
+            request_id = derive_id("secret_rotation", of.organization_id, key)
+            earlier = self.log.find(SecretRotation, request_id) if key is not None else None
+            client = self.log.get(ApiClient, of.id)  # It has what the earlier one has changed.
+            facts = {"client_id": of.client_id, "old_ends_s": old_ends_s}
+            if earlier is not None:
+                is_other = earlier.client_id != of.client_id
+                refuse_other(client=is_other, old_ends_in=earlier.old_ends_s != old_ends_s)
+                return client, True
+            if client.revoked:
+                raise NotFound
+            client.rotations.require_less(ROTATIONS_MAX, cause.at, ROTATED)
+            client.rotate_secret(secret_hash, cause, timedelta(seconds=old_ends_s))
+            stream_id = request_id if key is not None else self.new_id()
+            rotation = SecretRotation.begin(SecretRotation.Asked, cause, stream_id, **facts)
+            self.log.append(client, rotation)
+            return client, False
+
+        return retry_on_conflict(attempt)
+
+    def revoke_client(
+        self, client_id: str, cause: Cause, *, spares_last: bool = False
+    ) -> ApiClient:
+        """Refuse a client for ever; doing it again changes nothing.
+
+        `spares_last`: not the last one with the scope `clients`, which raises LastClient.
+        """
+
+        def revoke(newest: ApiClient) -> None:
+            owners = list[Organization]()
+            if newest.organization_id is not None:
+                owners = [self._organization(newest.organization_id)]
+                owners[0].remove_key_holder(client_id, cause, spares_last=spares_last)
+            newest.revoke(cause)
+            self.log.append(newest, *owners)
+
+        return self.change_client(client_id, revoke)
 
     def change_client(self, client_id: str, change: Callable[[ApiClient], None]) -> ApiClient:
         """Apply a change to a client; repeat it if another operator was faster."""

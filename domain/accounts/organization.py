@@ -8,20 +8,25 @@ from uuid import UUID
 
 from domain.cause import Cause
 from domain.daily import Daily
-from domain.errors import NotPossible
+from domain.errors import LastClient, NotPossible
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root, fact, sets
 
 Status = Literal["active", "suspended", "inactive"]
-SCOPES = ("lookup", "plans", "links", "wallet", "webhooks", "deposits")
-# Only machine-to-machine clients get these, and only if their list of scopes names them.
-NAMED_ONLY = frozenset({"deposits"})
+OF_KEYS = "clients"  # The scope of who renews and ends the clients of its organization.
+SCOPES = ("lookup", "plans", "links", "wallet", "webhooks", "deposits", OF_KEYS)
+# A client has these only if its list of scopes names them, and those of machines only if it is a
+# machine-to-machine one. The others need an organization of their own.
+NAMED_ONLY = frozenset({"deposits", OF_KEYS})
+OF_MACHINES = frozenset({"deposits"})
 # The scopes of the first release. A client with exactly these was registered without a list.
 FIRST_SCOPES = ["lookup", "plans", "links", "wallet"]
 # Changes a day (UTC). Partners make them by themselves, and the log keeps each for ever.
 THRESHOLDS_MAX = 20
+ROTATIONS_MAX = 20
 # How long the secret before the newest still counts, so that a rotation needs no outage.
 OLD_ENDS = timedelta(hours=24)
+OLD_ENDS_MAX = timedelta(days=90)  # A quarter; whoever needs longer has not rotated.
 # So long for rotations of releases before 1.0.0, which set no end.
 ENDLESS_ENDS = timedelta(days=30)
 
@@ -41,6 +46,7 @@ class Organization(Root):
             thresholds_set=Daily(),
             rate_limit_per_minute=None,
             spending_limit_micros=None,
+            key_holders=(),
         )
 
         name: str
@@ -114,6 +120,17 @@ class Organization(Root):
 
         limit_micros: int | None
 
+    class KeyHoldersChanged(Root.Event):
+        """Which of its clients have the scope `clients`; saved with what changes that.
+
+        So two of them cannot end each other.
+        """
+
+        TOPIC = "organization.key_holders_changed"
+        SETS = sets(key_holders=fact("client_ids"))
+
+        client_ids: list[str]
+
     name: str
     status: Status
     price_micros: int | None
@@ -123,6 +140,7 @@ class Organization(Root):
     thresholds_set: Daily
     rate_limit_per_minute: int | None
     spending_limit_micros: int | None
+    key_holders: Sequence[str]
 
     @classmethod
     def register(
@@ -199,6 +217,14 @@ class Organization(Root):
         if limit_micros != self.spending_limit_micros:
             self.record(self.SpendingLimitSet, cause, limit_micros=limit_micros)
 
+    def remove_key_holder(self, client_id: str, cause: Cause, *, spares_last: bool) -> None:
+        """Note that a client ends; raises LastClient if one must be left and none would be."""
+        if client_id in self.key_holders:
+            left = [each for each in self.key_holders if each != client_id]
+            if spares_last and not left:
+                raise LastClient
+            self.record(self.KeyHoldersChanged, cause, client_ids=left)
+
 
 class ApiClient(Root):
     """An OAuth 2.0 confidential client (RFC 6749 §2.1).
@@ -222,10 +248,14 @@ class ApiClient(Root):
             aggregate.organization_id = self.organization_id
             aggregate.scopes = granted(self.scopes)
             aggregate.secret_hashes, aggregate.old_until = [self.secret_hash], None
+            aggregate.rotated_at, aggregate.rotations = None, Daily()
             aggregate.revoked = False
 
     class SecretRotated(Root.Event, ByOperator):
-        """`kept_hashes` are those of older secrets, which stay valid until `kept_until`."""
+        """`kept_hashes` are those of older secrets, which stay valid until `kept_until`.
+
+        `organization_id` is there since its organization is told; its client may be the actor.
+        """
 
         TOPIC = "api_client.secret_rotated"
 
@@ -233,8 +263,11 @@ class ApiClient(Root):
         secret_hash: str
         kept_hashes: list[str]
         kept_until: datetime | None = field(default=None, kw_only=True)
+        organization_id: UUID | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "ApiClient") -> None:
+            aggregate.rotated_at = self.timestamp
+            aggregate.rotations = aggregate.rotations.again(self.timestamp)
             aggregate.secret_hashes = [self.secret_hash, *self.kept_hashes]
             end = self.kept_until or self.timestamp + ENDLESS_ENDS
             aggregate.old_until = end if self.kept_hashes else None
@@ -259,12 +292,15 @@ class ApiClient(Root):
         SETS = sets(revoked=True)
 
         client_id: str
+        organization_id: UUID | None = field(default=None, kw_only=True)
 
     client_id: str
     organization_id: UUID | None
     scopes: list[str]
     secret_hashes: list[str]  # Of the newest secret, then of the one that it has replaced.
     old_until: datetime | None  # When the replaced one ends.
+    rotated_at: datetime | None  # When the newest was made, if it replaced one.
+    rotations: Daily
     revoked: bool
 
     @classmethod
@@ -290,8 +326,8 @@ class ApiClient(Root):
 
     def hashes_at(self, moment: datetime) -> list[str]:
         """Return the hashes that count: the newest, and the one before it until its end."""
-        is_over = self.old_until is not None and self.old_until <= moment
-        return self.secret_hashes[:1] if is_over else self.secret_hashes
+        counts = not_over(self.old_until, moment)
+        return self.secret_hashes if counts else self.secret_hashes[:1]
 
     def rotate_secret(self, secret_hash: str, cause: Cause, old_ends: timedelta = OLD_ENDS) -> None:
         """Add a secret; the one before it stays valid for a while, any older one ends at once."""
@@ -305,6 +341,7 @@ class ApiClient(Root):
             secret_hash=secret_hash,
             kept_hashes=self.secret_hashes[:1] if old_ends else [],
             kept_until=cause.at + old_ends if old_ends else None,
+            organization_id=self.organization_id,
         )
 
     def rehash_secret(self, old_hash: str, secret_hash: str, cause: Cause) -> None:
@@ -316,7 +353,31 @@ class ApiClient(Root):
     def revoke(self, cause: Cause) -> None:
         """Refuse this client for ever; doing it again changes nothing."""
         if not self.revoked:
-            self.record(self.Revoked, cause, client_id=self.client_id)
+            whose = {"client_id": self.client_id, "organization_id": self.organization_id}
+            self.record(self.Revoked, cause, **whose)
+
+
+class SecretRotation(Root):
+    """A rotation that its organization asked for; with an Idempotency-Key its id is derived."""
+
+    TOPIC = "secret_rotation"
+
+    class Asked(Created):
+        """Saved together with the rotation. No secret is kept, so no repeat shows it."""
+
+        TOPIC = "secret_rotation.asked"
+        SETS = sets("client_id", "old_ends_s")
+
+        client_id: str
+        old_ends_s: int
+
+    client_id: str
+    old_ends_s: int
+
+
+def not_over(end: datetime | None, moment: datetime) -> datetime | None:
+    """Return the end of an old secret, if there is one that still counts at a moment."""
+    return end if end is not None and moment < end else None
 
 
 def granted(listed: list[str]) -> list[str]:

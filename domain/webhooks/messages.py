@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.accounts.organization import Organization
+from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.links.link import Link, LinkState, status_after
 from domain.links.plan_change import PlanChange
@@ -192,6 +192,14 @@ def _low_already(event: Organization.LowBalanceThresholdSet) -> Facts | None:
     }
 
 
+def _client(event: ApiClient.SecretRotated | ApiClient.Revoked, _: EventContext) -> Facts | None:
+    """Tell which client it is and whose doing it was; machines belong to nobody."""
+    if event.organization_id is None:
+        return None
+    by = "partner" if str(event.actor).startswith("client:") else "operator"
+    return {"client_id": event.client_id, "by": by}
+
+
 def _test(event: WebhookRequest.TestAsked, _: EventContext) -> Facts:
     return {"webhook_id": event.endpoint_id}
 
@@ -224,6 +232,8 @@ TYPES: Mapping[str, tuple[Kinds, FactsOf]] = {
     "wallet.charged": ((Wallet.Charged,), _moved),
     "wallet.refunded": ((Wallet.Refunded,), _refunded),
     "wallet.adjusted": ((Wallet.Adjusted,), _adjusted),
+    "client.secret_rotated": ((ApiClient.SecretRotated,), _client),
+    "client.deleted": ((ApiClient.Revoked,), _client),
 }
 # Messages about entries of wallets, with the kinds of transactions that they are about. Nothing is
 # stored for them: whoever reads them makes them from the entry.
@@ -237,7 +247,7 @@ OF_ENTRIES: Mapping[str, tuple[Collection[str], Callable[[Any], Facts]]] = {
 NAMED_ONLY = frozenset(
     {
         *("link.status_changed", "link.renamed", "link.plan_started", "link.plan_ended"),
-        *("link.plan_removed", *OF_ENTRIES),
+        *("link.plan_removed", "client.secret_rotated", "client.deleted", *OF_ENTRIES),
     }
 )
 PER_EVENT_MAX = 2  # Messages about one event; a test counts them.

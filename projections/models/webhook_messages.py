@@ -80,7 +80,7 @@ class WebhookMessages(ReadModel):
     """
 
     name = "webhook_messages"
-    version = 2
+    version = 3
     uses = (*kinds_of(TYPES.keys() - OF_ENTRIES.keys()), WebhookRequest.TestAsked)
 
     def build(self) -> Sequence[Table]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from tests.net.net import Net, Partner
 from tests.net.operations import Operation, operations
 from tests.seeds import Seed
 
+CLIENTS = "/v1/account/clients"
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 NOTHING = {"month": "2025-01"}
 Ids = Mapping[str, str]
@@ -39,8 +40,21 @@ def owner(net: Net) -> tuple[Partner, Ids]:
         "plan_id": plan,
         "webhook_id": webhook,
         "delivery_id": told,
+        "client_id": another(acme, "lookup").client_id,
         "month": "2026-03",
     }
+
+
+def another(partner: Partner, scope: str) -> Partner:
+    """Return another client of an organization, with one scope."""
+    made = partner.net.quietly("client", "create", "--org", partner.id, "--scope", scope)
+    return Partner(partner.net, scope, made, partner.id)
+
+
+def callers(partner: Partner) -> Callable[[Operation], Partner]:
+    """Tell who calls an operation: the partner, or his client that may manage clients."""
+    keys = another(partner, "clients")
+    return lambda operation: keys if operation.path.startswith(CLIENTS) else partner
 
 
 def each(net: Net, status: int) -> Iterator[Operation]:
@@ -74,36 +88,44 @@ def test_without_the_scope(net: Net) -> None:
 @pytest.mark.any_database
 def test_with_a_body_that_is_text(net: Net) -> None:
     acme, ids = owner(net)
+    caller = callers(acme)
     for operation in each(net, 415):
-        acme.call(operation.method, path_of(operation, ids), body="x", Content_Type="text/plain")
+        caller(operation).call(
+            operation.method, path_of(operation, ids), body="x", Content_Type="text/plain"
+        )
 
 
 @pytest.mark.any_database
 def test_with_a_body_that_is_not_json(net: Net) -> None:
     acme, ids = owner(net)
+    caller = callers(acme)
     for operation in each(net, 400):
         path = path_of(operation, ids)
-        acme.call(operation.method, path, body="{", Content_Type="application/json")
+        caller(operation).call(operation.method, path, body="{", Content_Type="application/json")
 
 
 @pytest.mark.any_database
 def test_with_a_body_that_has_more(net: Net) -> None:
     acme, ids = owner(net)
+    caller = callers(acme)
     for operation in each(net, 422):
         if operation.method != "GET":
-            acme.call(operation.method, path_of(operation, ids), {"more": 1})
+            caller(operation).call(operation.method, path_of(operation, ids), {"more": 1})
 
 
 @pytest.mark.any_database
 def test_of_nothing_that_is_there(net: Net) -> None:
-    acme = net.partner("")
+    caller = callers(net.partner(""))
     for operation in each(net, 404):
-        acme.call(operation.method, path_of(operation), *([{}] if operation.has_body else []))
+        caller(operation).call(
+            operation.method, path_of(operation), *([{}] if operation.has_body else [])
+        )
 
 
 @pytest.mark.any_database
 def test_over_the_rate_limit(net: Net) -> None:
     acme, ids = owner(net)
+    caller = callers(acme)
     assert net.quietly("org", "set", acme.id, "--rate-limit", "1")["rate_limit"] == 1
     bodies = {
         ("POST", "/v1/webhooks"): {"url": "https://hooks.example/"},
@@ -123,7 +145,7 @@ def test_over_the_rate_limit(net: Net) -> None:
         net.until(lambda: acme.ask("GET", "/v1/account").status == 429)
         body = bodies.get((operation.method, operation.path), {} if operation.has_body else None)
         if not operation.path.startswith(("/.well-known", "/v1/deposits")):  # Of all; of machines.
-            acme.call(operation.method, path_of(operation, ids), body)
+            caller(operation).call(operation.method, path_of(operation, ids), body)
 
 
 @pytest.fixture

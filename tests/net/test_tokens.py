@@ -117,6 +117,35 @@ def test_a_secret_is_rotated(net: Net) -> None:
     ask(acme, **credentials(acme) | {"client_secret": newest["client_secret"]})
 
 
+def test_a_partner_renews_and_deletes_clients_of_its_own(net: Net) -> None:
+    acme, rival = net.partner(), net.partner(name="Rival")
+    acme.get("/v1/account/clients")
+    made = net.run("client", "create", "--org", acme.id, "--scope", "clients", "--scope", "wallet")
+    keys = Partner(net, "keys", made, acme.id)
+    keys.get("/v1/account")
+    keys.get("/v1/account/clients")
+    one = f"/v1/account/clients/{acme.client_id}"
+    for body in ({"old_ends_in": -1}, {"old_ends_in": 7_776_001}, {"old_ends_in": "60", "x": 1}):
+        keys.post(f"{one}/rotate-secret", body)
+    keys.post(f"{one}/rotate-secret", {"old_ends_in": 60}, Idempotency_Key="k-1")
+    keys.post(f"{one}/rotate-secret", {"old_ends_in": 60}, Idempotency_Key="k-1")
+    keys.post(f"{one}/rotate-secret", {"old_ends_in": 0}, Idempotency_Key="k-1")
+    keys.post(f"{one}/rotate-secret")
+    ask(acme, **credentials(acme))
+    for path in (f"/v1/account/clients/{rival.client_id}", "/v1/account/clients/cl_nobody"):
+        keys.post(f"{path}/rotate-secret")
+        keys.call("DELETE", path)
+    keys.get("/v1/account/clients")
+    keys.call("DELETE", one)
+    net.until(lambda: acme.ask("GET", "/v1/wallet").status == 401)
+    acme.get("/v1/wallet")
+    keys.call("DELETE", one)
+    keys.post(f"{one}/rotate-secret")
+    keys.call("DELETE", f"/v1/account/clients/{keys.client_id}")
+    keys.get("/v1/account/clients")
+    net.run("client", "create", "--m2m", "--scope", "clients")
+
+
 def test_an_organization_is_suspended_and_comes_back(net: Net) -> None:
     acme = net.partner()
     for status, answer in (("suspended", 403), ("active", 200), ("inactive", 403)):

@@ -113,6 +113,7 @@ def test_types_are_told_where_they_are_named(net: Net, receiver: Receiver) -> No
     one = f"/v1/links/{link['id']}"
     named = ["link.status_changed", "link.renamed", "link.plan_removed"]
     named += ["wallet.charged", "wallet.refunded", "wallet.adjusted"]
+    named += ["client.secret_rotated", "client.deleted"]
     made = acme.ask("POST", PATH, {"url": f"{receiver.url}/named", "events": named}).data
     steps = [
         ("PATCH", one, {"name": "car 8"}),
@@ -126,7 +127,11 @@ def test_types_are_told_where_they_are_named(net: Net, receiver: Receiver) -> No
     net.quietly("wallet", "adjust", acme.id, "-1.00", "--reference", "a-1", "--reason", "a trial")
     receiver.wait("/named", 6)
     net.quietly("links", "set", link["id"], "--status", "active")
-    receiver.record(net, "/named", 7, made["secret"])
+    receiver.wait("/named", 7)
+    net.quietly("client", "rotate-secret", acme.client_id)
+    receiver.wait("/named", 8)
+    net.quietly("client", "revoke", acme.client_id)
+    receiver.record(net, "/named", 9, made["secret"])
 
 
 def test_a_secret_is_rotated_and_both_sign(net: Net, receiver: Receiver) -> None:

@@ -31,7 +31,7 @@ from app.processes.stopping import CLEAN_END_S
 from app.security import throttle
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAITING_MAX, Settings
 from domain.accounts import committer
-from domain.accounts.organization import THRESHOLDS_MAX
+from domain.accounts.organization import OLD_ENDS_MAX, ROTATIONS_MAX, THRESHOLDS_MAX
 from domain.limiter import share_of
 from domain.links import driver, notifications, readings
 from domain.links.link import HANDOVERS_MAX, RENAMES_MAX
@@ -168,6 +168,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`top_up_url` of a traveller's page": f"{URL_CHARS_MAX} characters",
     "`url` of a webhook": f"{URL_CHARS_MAX} characters",
     "`description` of a webhook": f"{link_input.NAME_CHARS_MAX} characters",
+    "`old_ends_in`, in seconds": f"{OLD_ENDS_MAX // SECOND}",
     "webhooks of an organization": f"{ENDPOINTS_MAX}",
     "`per_page` of any list": f"{PER_PAGE_MAX}",
     "`limit` of events": f"{events.LIMIT_MAX}",
@@ -192,6 +193,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "new addresses of one link's page": f"{HANDOVERS_MAX} a day (UTC)",
     "requests to one traveller's page, from anywhere": f"{traveller.PER_MINUTE} in a minute",
     "changes of `low_balance_threshold`": f"{THRESHOLDS_MAX} a day (UTC)",
+    "new secrets of one client": f"{ROTATIONS_MAX} a day (UTC)",
     "changes of one webhook, its secret included; new webhooks": f"{CHANGES_MAX} a day (UTC)",
     "requests that wait for the network, in each process": (
         f"{share_of(WAITING_MAX)} of {WAITING_MAX} places"

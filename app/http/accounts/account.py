@@ -1,31 +1,50 @@
 """What your organization has, pays and may do."""
 
-from typing import Annotated, ClassVar, Final
+from datetime import datetime, timedelta
+from os import urandom
+from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
 from marshmallow import Schema
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from app.bootstrap.container import Container
 from app.http.accounts.input import Money
-from app.http.edge.input import described
-from app.http.edge.operation import Group
-from app.http.edge.replies import example
+from app.http.edge.input import CLIENT_ID, JsonNumber, described
+from app.http.edge.operation import Group, Shown, link_to
+from app.http.edge.replies import Answer, example, replay_headers, time_or_null, wait_for
 from app.http.edge.request import Given
 from app.security.authorization import Caller
+from app.security.secrets import new_client_secret
 from domain.accounts import wallet as wallets
-from domain.accounts.organization import THRESHOLDS_MAX, ApiClient, Organization, api_client_id
-from domain.errors import RateLimited
+from domain.accounts.commands import ROTATED
+from domain.accounts.organization import (
+    OF_KEYS,
+    OLD_ENDS,
+    OLD_ENDS_MAX,
+    THRESHOLDS_MAX,
+    ApiClient,
+    Organization,
+    api_client_id,
+    not_over,
+)
+from domain.cause import Cause
+from domain.errors import NotFound, RateLimited
 from domain.money import format_amount
 from projections.engine.shape import (
     MORE_MAY_COME,
     Amount,
     Currency,
+    Moment,
     Shape,
     amount_of,
+    format_time,
     means,
     one_of,
 )
+from projections.models.api_clients import ApiClientRow
+
+SECOND: Final = timedelta(seconds=1)
 
 
 class Whose(Shape):
@@ -42,11 +61,29 @@ class Whose(Shape):
     ]
 
 
-class Client(Struct):
+class Client(Shape):
     """An API client."""
 
-    id: Annotated[str, means("The `client_id`.", example="cl_2f7f0e5c8d13")]
+    id: Annotated[str, means("The `client_id`.", example=CLIENT_ID)]
     scopes: Annotated[list[str], means("What its tokens may allow.", example=["lookup", "wallet"])]
+    created_at: Annotated[Moment, means("When it was made (UTC).")]
+    rotated_at: Annotated[Moment | None, means("When its secret was renewed last (UTC).")]
+    old_secret_ends: Annotated[
+        Moment | None,
+        means("Until when the secret before the newest is good (UTC); null: there is only one."),
+    ]
+
+
+class ClientWithSecret(Client, kw_only=True):
+    """A client with its new secret."""
+
+    client_secret: Annotated[
+        str | UnsetType,
+        means(
+            "The new secret. It is shown only now: a repeat with the same key lacks it.",
+            example="cls_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA",
+        ),
+    ] = UNSET
 
 
 class Prices(Struct):
@@ -114,9 +151,26 @@ class AccountBody(Schema):
     )
 
 
+class RotateBody(Schema):
+    """What becomes of the secret before the new one."""
+
+    example: ClassVar = {"old_ends_in": 3600}
+
+    old_ends_in = JsonNumber(
+        OLD_ENDS_MAX // SECOND,
+        lowest=0,
+        metadata=described(
+            "For how many seconds the present secret stays good, without it 86400; 0: it ends at "
+            "once. One that it has replaced itself ends at once in any case."
+        ),
+    )
+
+
 EXAMPLE: Final = example("The account.", Account)
 
+KEYS: Final = "The API clients of your organization, for one that may renew and end them all."
 blueprint = Group("Account", __name__, "wallet", description=__doc__)
+clients_blueprint = Group("Clients", __name__, OF_KEYS, description=KEYS)
 
 
 @blueprint.operation("GET /v1/account", reply=EXAMPLE)
@@ -153,6 +207,96 @@ def change_account(caller: Caller, given: Given[None]) -> Account:
     return _account_of(parts, caller)
 
 
+def load_any_client(caller: Caller, given: Given[Any], client_id: str) -> ApiClient:
+    """Return a client of the caller's organization, also a deleted one."""
+    client = given.parts.log.find(ApiClient, api_client_id(client_id))
+    if client is None or client.organization_id != caller.organization_id:
+        raise NotFound
+    return client
+
+
+def load_client(caller: Caller, given: Given[Any], client_id: str) -> ApiClient:
+    client = load_any_client(caller, given, client_id)
+    if client.revoked:
+        raise NotFound
+    return client
+
+
+@clients_blueprint.operation(
+    "GET /v1/account/clients",
+    reply=Shown(
+        example("All clients, oldest first.", list[Client], "ClientListReply"),
+        leads_to=link_to("rotate_client_secret delete_client", client_id="/data/0/id"),
+    ),
+)
+def list_clients(caller: Caller, given: Given[None]) -> list[Client]:
+    """List the clients of your organization, oldest first.
+
+    All that are not deleted, this one too, and never a secret.
+    """
+    parts, now = given.parts, given.parts.clock()
+    wait_for(parts, parts.clients.name)
+    with parts.views.reading() as connection:
+        found = parts.clients.of_organization(connection, caller.organization_id)
+    return [show_client(each, now) for each in found]
+
+
+@clients_blueprint.operation(
+    "POST /v1/account/clients/<client_id>/rotate-secret",
+    resource=load_client,
+    body=RotateBody,
+    key=True,
+    reply=example("The client with its new secret.", ClientWithSecret),
+    examples=[RateLimited(ROTATED, retry_after_s=3_600)],
+)
+def rotate_client_secret(caller: Caller, given: Given[ApiClient]) -> Answer:
+    """Give a client a new secret.
+
+    It may be your own. The secret is shown only here and is kept nowhere: a repeat with the same
+    `Idempotency-Key` is 200 without `client_secret`, and then you rotate again. Tokens stay good
+    until they expire.
+    """
+    secret, parts, cause = new_client_secret(urandom), given.parts, _cause(caller, given)
+    ends_s = given.body.get("old_ends_in", OLD_ENDS // SECOND)
+    client, replayed = parts.accounts.rotate_own_secret(
+        given.found, parts.secret_hasher.hash(secret), ends_s, given.key, cause
+    )
+    more = {"created_at": format_time(client.created_on)}
+    more |= {} if replayed else {"client_secret": secret}
+    shown = show_client(client, cause.at, ClientWithSecret, **more)
+    return Answer(shown, headers=replay_headers(replayed))
+
+
+@clients_blueprint.operation(
+    "DELETE /v1/account/clients/<client_id>",
+    resource=load_any_client,
+    reply=example("The client as it was. It gets no token any more.", Client),
+    errors="LAST_CLIENT",
+)
+def delete_client(caller: Caller, given: Given[ApiClient]) -> Client:
+    """Delete a client.
+
+    Its secrets and its tokens are refused, within a second everywhere. The last client with the
+    scope `clients` stays. Deleting one again changes nothing.
+    """
+    revoke, cause = given.parts.accounts.revoke_client, _cause(caller, given)
+    client = revoke(given.found.client_id, cause, spares_last=True)
+    return show_client(client, cause.at, created_at=format_time(client.created_on))
+
+
+def _cause(caller: Caller, given: Given[Any]) -> Cause:
+    """Return the cause, with the client that asks: nobody else may do this but operators."""
+    return Cause(given.at, given.request_id, f"client:{caller.client_id}")
+
+
+def show_client(
+    its: ApiClient | ApiClientRow, now: datetime, kind: type[Client] = Client, **more: Any
+) -> Client:
+    """Return a client as partners see it; `more` is what `its` lacks."""
+    ends = time_or_null(not_over(its.old_until, now))
+    return kind.of(its, id=its.client_id, old_secret_ends=ends, **more)
+
+
 def _account_of(parts: Container, caller: Caller) -> Account:
     """Read the account from the log, because a read model may lack the latest change."""
     organization = parts.log.get(Organization, caller.organization_id)
@@ -165,7 +309,7 @@ def _account_of(parts: Container, caller: Caller) -> Account:
         spending = Spending.of(now, available=available, currency=wallet.currency)
     return Account(
         organization=Whose.of(organization),
-        client=Client(client.client_id, client.scopes),
+        client=show_client(client, parts.clock(), created_at=format_time(client.created_on)),
         prices=Prices(
             format_amount(parts.prices.of_lookup(organization.price_micros)),
             format_amount(organization.monthly_link_fee_micros),

@@ -13,8 +13,7 @@ REALM = 'Bearer realm="api"'
 ORGANIZATION = "HTTP_X_ORGANIZATION_ID"  # A repeated header arrives here as one value with commas.
 MISSING = "The access token is missing; send it in the header Authorization, as Bearer."
 
-# Whoever asks for all scopes of a scheme gets them, and `deposits` has nobody but by name.
-PAYMENTS = "payments"  # The scheme, in the document, of clients that act for no organization.
+# Whoever asks for all scopes of a scheme gets them, and some has nobody but by name.
 SCOPES = {
     "oauth2": {
         "lookup": "Look up phone numbers.",
@@ -23,7 +22,10 @@ SCOPES = {
         "wallet": "Read the balance, the transactions, statements, usage and the account.",
         "webhooks": "Say where you are told what happens, and read what you were told.",
     },
-    PAYMENTS: {"deposits": "Book payments of partners; for payment services, given by name only."},
+    "payments": {
+        "deposits": "Book payments of partners; for payment services, given by name only."
+    },
+    "keys": {"clients": "Renew and end the clients of your organization; given by name only."},
 }
 
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII)

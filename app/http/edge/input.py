@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import islice
 from math import inf
 from threading import Lock
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from flask import Request
@@ -141,8 +141,10 @@ def repeats(values: Sequence[Any]) -> dict[int, int]:
     return {at: first[it] for at, it in enumerate(values) if first.setdefault(it, at) != at}
 
 
+CLIENT_ID: Final = "cl_2f7f0e5c8d13"  # In all examples.
 # The ids in paths whose name does not say all: what it is, its form, an example.
 IDS: Mapping[str, tuple[str, dict[str, str], str]] = {
+    "client_id": ("The `client_id`.", {}, CLIENT_ID),
     "identifier": (
         "The id of the link, or its ICCID (18 to 22 digits).",
         {"pattern": f"^({ICCID_FORM}|{UUID_FORM})$"},

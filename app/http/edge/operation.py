@@ -17,7 +17,7 @@ from flask_smorest.utils import deepupdate
 from marshmallow import Schema
 from msgspec import Struct, to_builtins
 
-from app.http.edge.callers import PAYMENTS, authenticate, claims_of
+from app.http.edge.callers import SCOPES, authenticate, claims_of
 from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
@@ -239,8 +239,8 @@ class Operation:
         responses: dict[int, Any] = {}
         for status, response in (*self._successes(), *error_responses(self._problems()).items()):
             deepupdate(responses.setdefault(status, {}), response)
-        scheme = "oauth2" if self._is_of_organization else PAYMENTS
-        security = [] if self.group.scope is None else [{scheme: [self.group.scope]}]
+        scope = self.group.scope
+        security = [{scheme: [scope]} for scheme, scopes in SCOPES.items() if scope in scopes]
         said = {"operationId": self.name, "security": security, "responses": responses}
         deepupdate(said, self.doc)
         limits = LIMITS if self._is_of_organization else ()

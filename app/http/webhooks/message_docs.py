@@ -31,6 +31,7 @@ _FIELDS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "by": (_BY, "Who did it: you, its network, we, or its end."),
     "cancelled_count": (_COUNT, "Items that were cancelled."),
     "change_id": (_ID, "The change of plans."),
+    "client_id": (_TEXT, "The API client."),
     "code": (_TEXT | one_of("ErrorCode", CODES, MORE_MAY_COME), "The code that a reply has."),
     "completed_count": (_COUNT, "Items with a result."),
     "currency": (_TEXT, "ISO 4217."),
@@ -103,6 +104,8 @@ _TYPES: Final[Mapping[str, tuple[str, str]]] = {
     "wallet.charged": ("The wallet has paid.", _MOVED),
     "wallet.refunded": ("The wallet got a charge back.", f"{_MOVED} refund_of"),
     "wallet.adjusted": ("We have corrected the balance.", f"{_MOVED} direction"),
+    "client.secret_rotated": ("A client has a new secret.", "client_id by"),
+    "client.deleted": ("A client is refused for ever.", "client_id by"),
     "webhook.test": ("You have asked for a test.", "webhook_id"),
 }
 _HEADERS: Final = [

@@ -17,7 +17,7 @@ from app.http.application import ENCODED, create_app
 from app.http.edge import openapi
 from app.processes.runtime import Runtime
 from app.settings import Settings
-from domain.accounts.organization import Organization
+from domain.accounts.organization import OF_MACHINES, SCOPES, Organization
 from domain.cause import Cause, Clock, utc_now
 from projections.engine.freshness import wait_until_projected
 from tests.app.http.described import described, differences, operation_of
@@ -124,9 +124,9 @@ class Service:
         balance: str | None = "100.00",
         *,
         price: str | None = None,
-        scopes: Sequence[str] = (),
+        scopes: Sequence[str] = [each for each in SCOPES if each not in OF_MACHINES],
     ) -> "Tenant":
-        """Register an organization with a client; `balance` None: it has no wallet."""
+        """Register an organization with a client of all scopes; `balance` None: no wallet."""
         owner = self.container.organization(balance or "", price=price or "")
         return Tenant(self, owner, self.register_client(owner, scopes))
 
@@ -195,6 +195,10 @@ class Tenant:
         self.service.until(lambda: self.get(path).json["data"]["finished_at"] is not None)
         job: dict[str, Any] = self.get(path).json["data"]
         return job
+
+    def another(self, *scopes: str) -> str:
+        """Register another client of the organization."""
+        return self.service.register_client(self.id, scopes)
 
     def webhook(self, url: str = "https://hooks.example/", **more: Any) -> str:
         """Register an endpoint and return its id."""

@@ -3,6 +3,7 @@
 import re
 import tracemalloc
 from collections.abc import Callable
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -106,6 +107,18 @@ def test_what_two_operators_do_with_people_and_prices_is_right(forger: LinkForge
     its.change_price(7, by(forger, 3))
     operators.write(forger, proposal, its)
     operators.booked(forger, 10, by(forger, 2))
+    assert forger.failures() == []
+
+
+def test_what_clients_do_with_the_keys_of_their_organization_is_right(forger: LinkForger) -> None:
+    client = operators.clients_of(operators.covered(forger), "clients")
+    operators.renewed(forger, client)
+    operators.renewed(forger, client, f"operator:{operators.operator_id(1)}")
+    assert forger.failures() == []
+
+
+def test_what_a_client_has_begun_before_it_was_revoked_is_right(forger: LinkForger) -> None:
+    operators.ended(forger, timedelta(seconds=59))
     assert forger.failures() == []
 
 

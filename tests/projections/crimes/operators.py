@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from domain.accounts.approvals import ALONE_AFTER, LIMIT_ID, ApprovalLimit, Kind, Proposal
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator, Right, operator_id
-from domain.accounts.organization import ApiClient, Organization
+from domain.accounts.organization import ApiClient, Organization, api_client_id
 from domain.accounts.prices import LookupPrice
 from domain.accounts.refund_by_hand import HandRefund
 from domain.accounts.wallet import Adjustment, Deposit, deposit_id
@@ -275,6 +275,31 @@ def a_secret_of_such_a_client_made_by_one(forger: LinkForger) -> int:
     return write(forger, client)
 
 
+def clients_of(forger: LinkForger, *scopes: str, owner: UUID | None = None) -> ApiClient:
+    """Write cl_1, which acts, with these scopes, and return cl_2 of the organization."""
+    facts: dict[str, Any] = {"secret_hash": "h", "organization_id": owner or forger.organization_id}
+    write(forger, ApiClient.register("cl_1", by(forger, 1), scopes=scopes, **facts))
+    facts["organization_id"] = forger.organization_id
+    client = ApiClient.register("cl_2", by(forger, 1), scopes=["lookup"], **facts)
+    write(forger, client)
+    return client
+
+
+def renewed(forger: LinkForger, client: ApiClient, actor: str | None = "client:cl_1") -> int:
+    client.rotate_secret("h2", by(forger, actor))
+    return write(forger, client)
+
+
+def ended(forger: LinkForger, after: timedelta) -> int:
+    """Let cl_1 end cl_2 so long after it was revoked itself."""
+    client = clients_of(staffed(forger), "clients")
+    actor = forger.process.log.get(ApiClient, api_client_id("cl_1"))
+    actor.revoke(by(forger, 1))
+    write(forger, actor)
+    client.revoke(replace(by(forger, "client:cl_1"), at=forger.cause.at + after))
+    return write(forger, client)
+
+
 def a_price_changed_by_one(forger: LinkForger) -> int:
     its = forger.process.log.get(Organization, covered(forger).organization_id)
     its.change_price(1, by(forger, 2))
@@ -364,6 +389,12 @@ CRIMES: Crimes = [
     (lambda f: lost_key(covered(f), ALONE_AFTER, 2, 3), NOT_TWO),
     (lambda f: write(covered(f), machine(f)), TWO),
     (a_secret_of_such_a_client_made_by_one, TWO),
+    (lambda f: renewed(f, clients_of(staffed(f), "wallet", "links")), KEYS),
+    (lambda f: renewed(f, clients_of(staffed(f), "clients", owner=uuid4())), KEYS),
+    (lambda f: renewed(f, clients_of(staffed(f), "clients"), "client:cl_3"), KEYS),
+    (lambda f: renewed(f, clients_of(staffed(f), "clients"), None), KEYS),
+    (lambda f: renewed(f, clients_of(covered(f), "clients"), "operator:none"), KEYS),
+    (lambda f: ended(f, timedelta(seconds=61)), KEYS),
     (a_price_changed_by_one, TWO),
     (a_fee_changed_to_another_than_was_approved, TWO),
     (an_organization_made_with_a_price_of_its_own, TWO),

@@ -129,8 +129,10 @@ def test_what_is_told_changes_with_the_version() -> None:
     """Else the rows of before would lack what a rebuild makes."""
     told = sorted(f"{name} {kind.TOPIC}" for name, (kinds, _) in TYPES.items() for kind in kinds)
     assert (WebhookMessages.version, told) == (
-        2,
+        3,
         [
+            "client.deleted api_client.revoked",
+            "client.secret_rotated api_client.secret_rotated",
             "job.finished bulk_job.cancelled",
             "job.finished bulk_job.finished",
             "link.activated link.activated",

@@ -68,6 +68,8 @@ SAMPLES: dict[tuple[str, str], Callable[[Tenant], str]] = {
     ("read_plan_coverage", "plan_id"): own_plan,
     ("read_link_request", "request_id"): link_of,
     ("delete_webhook", "webhook_id"): lambda tenant: tenant.webhook(),
+    ("rotate_client_secret", "client_id"): lambda tenant: tenant.another(),
+    ("delete_client", "client_id"): lambda tenant: tenant.another(),
 }
 OF_LINKS = "read_link change_link_plans list_topup_plans suspend_link reactivate_link rename_link"
 OF_LINKS += " cancel_link end_link read_link_qr list_link_history read_network_status play_link"
@@ -104,6 +106,7 @@ WITHOUT_ID: dict[str, Callable[[Tenant], dict[str, Any]]] = {
     "read_wallet": lambda _: {},
     "list_transactions": lambda _: {"query_string": {"kind": "deposit"}},
     "read_account": lambda _: {},
+    "list_clients": lambda _: {},
     "change_account": lambda _: {"json": {"low_balance_threshold": "5.00"}},
     "make_deposit": lambda tenant: {"json": deposit_for(tenant), "headers": payments_of(tenant)},
     "list_statements": lambda _: {},

@@ -24,7 +24,7 @@ from tests.docs.test_webhooks_guide import told
 pytestmark = pytest.mark.any_database
 
 OF = "Account Action Bulk Clock Deposit Failure Lookup Link LinkPlans PlayMoney Redeliver Rename"
-BODIES = {f"{each}Body" for each in [*OF.split(), "Webhook", "Handover"]} | {
+BODIES = {f"{each}Body" for each in [*OF.split(), "Webhook", "Rotate", "Handover"]} | {
     "WebhookChanges",
     "TokenForm",
 }

@@ -112,4 +112,6 @@ def test_a_scope_that_is_not_granted_is_named(
         refused(reply, 400, "invalid_scope", scope)
         words = reply.json["error_description"]
         assert words.startswith(f"The scope {named} is not granted"), words
-        assert words.endswith("with spaces between: lookup plans links wallet webhooks."), words
+        assert words.endswith("with spaces between: lookup plans links wallet webhooks clients."), (
+            words
+        )
