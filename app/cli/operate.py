@@ -381,7 +381,7 @@ def _in_words(uses: Sequence[Use]) -> list[Row]:
             "used": amount(each.used, each.unit),
             "of": amount(each.of, each.unit),
             "full": each.full_at and f"{each.full_at:%Y-%m-%d}",
-            "": each.remark,
+            "": each.told,
         }
         for each in uses
     ]

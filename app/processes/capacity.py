@@ -43,7 +43,7 @@ class Use:
     of: int | None
     unit: str
     full_at: datetime | None = None
-    remark: str = ""
+    told: str = ""
 
 
 class Pace(NamedTuple):
@@ -91,7 +91,7 @@ def in_mb(size: int) -> str:
 def _database(events: int, sizes: Mapping[str, int]) -> Use:
     parts = ", ".join(f"{name} {in_mb(size)}" for name, size in sizes.items())
     remark = f"{parts}; {sum(sizes.values()) // events:,} bytes an event" if events else parts
-    return Use("database", sum(sizes.values()), None, "bytes", remark=remark)
+    return Use("database", sum(sizes.values()), None, "bytes", told=remark)
 
 
 def sizes_of(container: Container) -> dict[str, int]:
@@ -134,11 +134,11 @@ def _disk(container: Container, whole: int, pace: Pace | None, disk_bytes: int |
     used, of = _disk_of(container, whole) if disk_bytes is None else (whole, disk_bytes)
     if of is None:
         remark = "the disk of the database cannot be seen from here: add --disk GB"
-        return Use("disk", used, of, "bytes", remark=remark)
+        return Use("disk", used, of, "bytes", told=remark)
     if used >= of:
         return Use("disk", used, of, "bytes", container.clock(), "is full")
     if pace is None or not pace.bytes_a_day:
-        return Use("disk", used, of, "bytes", remark="nothing is known of its pace yet")
+        return Use("disk", used, of, "bytes", told="nothing is known of its pace yet")
     left = timedelta(days=min((of - used) / pace.bytes_a_day, FOREVER_DAYS))
     remark = f"{in_mb(pace.bytes_a_day)} a day, by the last {pace.days:g} days"
     return Use("disk", used, of, "bytes", container.clock() + left, remark)
@@ -163,7 +163,7 @@ def _connections(container: Container) -> Iterator[Use]:
     with container.views.reading() as connection:
         used, most = connection.execute(text(CONNECTIONS)).one()
     remark = "of all clients; each process takes up to 12"
-    yield Use("connections", used, most, "connections", remark=remark)
+    yield Use("connections", used, most, "connections", told=remark)
 
 
 def _queues(container: Container) -> Iterator[Use]:
@@ -173,7 +173,7 @@ def _queues(container: Container) -> Iterator[Use]:
     try:
         counted = [(name, broker.backlog(name)) for name in QUEUES]
     except Exception:  # noqa: BLE001  # Whatever the error, the rest is said all the same.
-        yield Use("queues", 0, None, "messages", remark="the broker cannot be reached")
+        yield Use("queues", 0, None, "messages", told="the broker cannot be reached")
         return
     for name, waiting in counted:
         yield Use(f"queue {name}", waiting, None, "messages")
@@ -189,8 +189,8 @@ def _lookups(container: Container) -> Iterator[Use]:
         found = connection.execute(counts).all()
     bytes_a_day = LINE_BYTES * sum(count for _, count in found) // WINDOW.days
     remark = "a day for the lookups alone; rotate them, for the pace of the disk is without"
-    yield Use("log lines", bytes_a_day, None, "bytes", remark=remark)
+    yield Use("log lines", bytes_a_day, None, "bytes", told=remark)
     for hour, count in found[:1]:
         at = f"{from_micros(hour * HOUR):%Y-%m-%d %H:00} UTC"
         remark = f"from {at} on, {count / 3600:.1f} a second"
-        yield Use("busiest hour", count, None, "charged lookups", remark=remark)
+        yield Use("busiest hour", count, None, "charged lookups", told=remark)

@@ -132,7 +132,7 @@ class KeyStore(Generic[E]):
         return max([self._clock(), *(each + timedelta(microseconds=1) for each in starts)])
 
     def _log_outage(self, error: SigningKeysError) -> None:
-        self._outage.began(error, "the keys read before stay in use" if self._keys else "")
+        self._outage.started(error, "the keys read before stay in use" if self._keys else "")
 
     def current(self, now: datetime | None = None, *, fresh: bool = False) -> Mapping[str, E]:
         """Return the keys that are not revoked; `fresh`: read a change now."""
@@ -192,7 +192,7 @@ class Outage:
     def __init__(self) -> None:
         self.lasts = False
 
-    def began(self, error: Exception, consequence: str) -> None:
+    def started(self, error: Exception, consequence: str) -> None:
         if not self.lasts:
             self.lasts = True
             logger.error("%s", "; ".join(filter(None, (str(error), consequence))))

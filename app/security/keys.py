@@ -209,7 +209,7 @@ class SharedSecrets(KeyStore[SharedSecret]):
     def _log_outage(self, error: SigningKeysError) -> None:
         """Say nothing while there are secrets: the ring of signing keys says it."""
         if not self._keys:
-            self._outage.began(error, self.consequence)
+            self._outage.started(error, self.consequence)
 
 
 class Pepper(SharedSecrets):
@@ -280,7 +280,7 @@ class WebhookKey(SharedSecrets):
                 self._directory / self.name,
                 f"the {self.name} is not the one with which `web` began last",
             )
-            self._foreign.began(error, self.consequence)
+            self._foreign.started(error, self.consequence)
             raise error
         self._foreign.ended(f"the {self.name} is the one with which `web` began last")
 

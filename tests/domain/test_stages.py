@@ -75,6 +75,7 @@ ORDER: dict[type[Event], Collection[str]] = {
     Link.EsimReleased: {"failed", "removed"},
     Link.LpaStored: {*LIVE, "ended"},
     Link.Renamed: {*LIVE, "ended"},
+    Link.HandoverSet: LIVE,
     Link.ChangeOpened: {"active", "switching"},
     **dict.fromkeys((Link.PlanAdded, Link.PlanRemoved, Link.ChangeClosed), ("changing",)),
     Link.StatusRequested: {"active", "switching", "changing"},

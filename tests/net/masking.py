@@ -33,7 +33,8 @@ NUMBERED = {
     "etag": r'(W/"[^"]+")',
     "cursor": r"(\bAQAAAA[\w-]{14}(?![\w-]))",
     "client": r"(\bcl_[0-9a-f]{24,32}\b)",
-    "code": r"(?:\$|%24)([A-Z2-7]{4}(?:-[A-Z2-7]{4}){3}\b)",
+    "code": r"(?:\$|%24|<code dir=\"ltr\">)([A-Z2-7]{4}(?:-[A-Z2-7]{4}){3}\b)",
+    "symbol": r"role=\"img\" aria-label=\"[^\"]*\">(<svg .*?</svg>)",  # It draws the code.
     "id": r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|\b[0-9a-f]{32}\b)",
     "iccid": r"(\b89883999\d{11}\b)",
     "msisdn": r"(\+883999\d{9}\b)",

@@ -51,7 +51,6 @@ UNRECORDED: Mapping[str, str] = {
     "POST /number-lookup/bulk 404": ONLY_PATHS,
     "POST /number-lookup 409": IN_PROGRESS,
     "POST /v1/links 409": IN_PROGRESS,
-    "DELETE /v1/links/{identifier} 502": "a network that does not answer ends the link later",
     "POST /v1/links/{identifier}/cancel 502": "the network is asked before, and then it is a 503",
     "GET /v1/links/{identifier}/topup-plans 422": "it takes no input",
 }

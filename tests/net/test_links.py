@@ -318,7 +318,7 @@ def test_a_traveller_gets_a_page(net: Net) -> None:
     nobody.get(f"{page}/qr.png")
     other = urlsplit(demo.post(one, {"picture": True, "language": "fr"}).data["url"]).path
     assert nobody.ask("GET", page).status == 404, "another one has taken its place"
-    nobody.get(f"{other}/qr.png")
+    assert nobody.ask("GET", f"{other}/qr.png").status == 200
     nobody.call("POST", page)
     demo.call("DELETE", one)
     demo.call("DELETE", one)

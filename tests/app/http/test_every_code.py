@@ -55,6 +55,7 @@ OTHERWISE: dict[str, Callable[[Buyer], TestResponse]] = {
     "JOB_FINISHED": lambda it: it.open(
         "DELETE", f"/number-lookup/bulk/{it.finished_job([VALID])['job_id']}"
     ),
+    "LAST_CLIENT": lambda it: it.open("DELETE", f"/v1/account/clients/{it.client_id}"),
     "LINK_ENDED": of_an_ended_link,
     "WEBHOOK_LIMIT": lambda it: [
         it.post("/v1/webhooks", json={"url": f"https://hooks.example/{each}"}) for each in range(11)

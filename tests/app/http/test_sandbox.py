@@ -446,6 +446,9 @@ def test_only_a_request_that_can_be_refused_so_uses_up_an_attempt(acme: Buyer) -
     ):
         assert code_of(reply) == "INSUFFICIENT_BALANCE"
         assert reply.json["error"]["details"]["required"] == price
+    script(acme, "request", "config_error")
+    assert acme.get(WALLET).status_code == 200  # It never has this code.
+    assert code_of(acme.create(FREE)) == "CONFIG_ERROR"
     script(acme, "request", "service_unavailable")
     for wrong in (acme.get(f"{LINKS}/{MISSING}"), acme.post(LINKS, json={}), acme.get(SANDBOX)):
         assert wrong.status_code in {200, 404, 422}

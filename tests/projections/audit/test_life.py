@@ -66,7 +66,7 @@ STAGES = {
 }
 WORDS = {
     "LIVE": "expiry_near first_used installed lpa_stored plan_ended plan_left_over plan_started "
-    "reactivated renamed status_kept status_seen suspended usage_reached",
+    "handover_set reactivated renamed status_kept status_seen suspended usage_reached",
     "FREE": "change_opened end_requested ended status_requested",
     "LATE": "endpoint_found endpoint_left_over",
     "ACTIVE": "imported endpoint_created activated",
