@@ -123,6 +123,7 @@ def test_a_partner_renews_and_deletes_clients_of_its_own(net: Net) -> None:
     made = net.run("client", "create", "--org", acme.id, "--scope", "clients", "--scope", "wallet")
     keys = Partner(net, "keys", made, acme.id)
     keys.get("/v1/account")
+    net.until(lambda: len(keys.ask("GET", "/v1/account/clients").data) == 2)
     keys.get("/v1/account/clients")
     one = f"/v1/account/clients/{acme.client_id}"
     for body in ({"old_ends_in": -1}, {"old_ends_in": 7_776_001}, {"old_ends_in": "60", "x": 1}):

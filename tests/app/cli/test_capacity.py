@@ -48,7 +48,7 @@ def test_a_position_is_found_by_its_time_and_all_tables_are_counted(aged: Proces
     for each in events:
         earlier = [one.position for one in events if one.event.timestamp < each.event.timestamp]
         assert aged.log.position_before(each.event.timestamp) == max(earlier, default=0)
-    told = use(capacity(aged), "database").remark
+    told = use(capacity(aged), "database").told
     parts = re.findall(r"(log|read models|stores) ([0-9.]+) MB", told)
     assert [name for name, _ in parts] == ["log", "read models", "stores"]
     assert all(float(size) > 0 for _, size in parts)
@@ -99,7 +99,7 @@ def test_the_busiest_hour_is_named(installation: Installation, clock: SetClock) 
     process.projector.catch_up()
     busiest = use(capacity(process), "busiest hour")
     assert busiest.used == 3
-    assert "2026-03-01 13:00 UTC" in busiest.remark
+    assert "2026-03-01 13:00 UTC" in busiest.told
 
 
 def test_a_promotion_does_not_hide_the_pace(aged: Process) -> None:
@@ -114,7 +114,7 @@ def test_a_promotion_does_not_hide_the_pace(aged: Process) -> None:
     assert before.pace.events_a_day < found.pace.events_a_day < before.pace.events_a_day + 2
     assert found.pace.bytes_a_day > 100 * found.pace.events_a_day
     a_event = use(found, "database").used // events
-    assert f"; {a_event:,} bytes an event" in use(found, "database").remark
+    assert f"; {a_event:,} bytes an event" in use(found, "database").told
 
 
 def test_log_lines_of_requests_are_counted_and_with_the_broker_away_the_rest_is_said(
@@ -128,6 +128,6 @@ def test_log_lines_of_requests_are_counted_and_with_the_broker_away_the_rest_is_
     aged.settings = replace(aged.settings, broker_url=away)
     found = capacity(aged, 10**12)
     assert use(found, "log lines").used == capacities.LINE_BYTES
-    assert use(found, "queues").remark == "the broker cannot be reached"
+    assert use(found, "queues").told == "the broker cannot be reached"
     assert use(found, "disk").full_at is not None
     assert use(found, "database").used
