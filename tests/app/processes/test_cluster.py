@@ -128,6 +128,9 @@ def test_requests_reach_web_alone_and_a_drain_takes_one_process() -> None:
     (kept_out,) = budget["spec"]["selector"]["matchExpressions"]
     assert (kept_out["operator"], kept_out["values"]) == ("NotIn", ["migrate"])
     assert budget["spec"]["maxUnavailable"] == 1
+    # An upgrade applies by the label `process`, one after the other, and all else before.
+    assert not [each for each in AROUND if "process" in each["metadata"].get("labels", {})]
+    assert {each["metadata"]["labels"]["process"] for each in PROCESSES} == {*KINDS}
     (namespace,) = around("Namespace")
     assert namespace["metadata"]["name"] == KUSTOMIZATION["namespace"]
 
