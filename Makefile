@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip -qq --no-input --disable-pip-version-check
 PACKAGES := app domain projections workers
-TEST_SECONDS_MAX := 120
+TEST_SECONDS_MAX := 240
 # On two cores, because a process waits for over half of its time. Each collects all tests and
 # starts servers of its own; tests/servers/scheduling.py says which tests it gets.
 TEST_PROCESSES ?= 5

@@ -80,9 +80,6 @@ class Story:
         made = self.net.quietly("client", "create", "--org", organization)
         return Partner(self.net, "partner", made, organization)
 
-    def at(self, day: str) -> None:
-        self.net.begin(day, datetime.fromisoformat(day).replace(tzinfo=UTC))
-
     def deposit(self, partner: Partner, amount: str, reference: str) -> None:
         self.net.quietly("wallet", "deposit", partner.id, amount, "--reference", reference)
 
@@ -96,11 +93,12 @@ class Story:
         body = {"add": [partner.plan(each) for each in called]}
         return partner.ask("PUT", f"/v1/links/{link['id']}/plans", body).status
 
-    def close(self, *months: str) -> None:
-        """Close months, and start anew, because the clock asks for fees when it starts."""
+    def at(self, day: str, *months: str) -> None:
+        """Go to a day, close months, and start anew: the clock asks for fees when it starts."""
+        self.house.stop()
+        self.net.begin(day, datetime.fromisoformat(day).replace(tzinfo=UTC))
         for month in months:
             self.net.quietly("months", "close", month)
-        self.house.stop()
         self.house.start("serve")
 
     def until_charged(self, partner: Partner, count: int) -> None:
@@ -155,8 +153,7 @@ class Story:
 
     def february(self) -> None:
         net, north, south, west = self.net, self.north, self.south, self.west
-        self.at("2025-02-03 09:00")
-        self.close("2025-01")
+        self.at("2025-02-03 09:00", "2025-01")
         self.until_charged(north, 1)
         self.until_charged(south, 1)
         self.buy(north, "Failing", 502)
@@ -170,8 +167,7 @@ class Story:
 
     def march(self) -> None:
         net, north, west = self.net, self.north, self.west
-        self.at("2025-03-05 09:00")
-        self.close("2025-02")
+        self.at("2025-03-05 09:00", "2025-02")
         self.until_charged(north, 2)
         self.until_charged(self.south, 2)
         bought = self.buy(west, "Own")
@@ -184,15 +180,13 @@ class Story:
 
     def summer(self) -> None:
         net, north, south, west = self.net, self.north, self.south, self.west
-        self.at("2025-06-15 12:00")
-        self.close("2025-03", "2025-04", "2025-05")
+        self.at("2025-06-15 12:00", "2025-03", "2025-04", "2025-05")
         self.until_charged(north, 5)
         self.until_charged(south, 4)
         self.deposit(south, "15.00", "bank-south-2")  # It had not enough for all of its fees.
         net.quietly("org", "set", west.id, "--status", "suspended")
 
-        self.at("2025-07-02 08:00")
-        self.close("2025-06")
+        self.at("2025-07-02 08:00", "2025-06")
         self.until_charged(north, 6)
         self.until_charged(south, 6)
         net.quietly("org", "set", west.id, "--status", "active")
@@ -202,8 +196,7 @@ class Story:
         assert north.ask("POST", f"/v1/links/{self.second['id']}/suspend").status == 200
 
     def end(self) -> None:
-        self.at("2026-01-04 10:00")
-        self.close(*(f"2025-{month:02}" for month in range(7, 13)))
+        self.at("2026-01-04 10:00", *(f"2025-{month:02}" for month in range(7, 13)))
         self.until_charged(self.south, 10)  # It has not enough for the other two.
         self.until_charged(self.north, 6)
         path = f"/v1/links/{self.second['id']}/history?per_page=100"

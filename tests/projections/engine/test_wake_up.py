@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from app.adapters.sqlite.waker import SqliteWaker
-from tests.installation import PATIENCE_S, Installation, Process
+from tests.installation import PATIENCE_S, Installation, Process, wait_until
 from tests.projections.looking import register
 
 SOON_S = PATIENCE_S / 2  # Far above what a wake-up takes, below what a waiter would wait.
@@ -18,8 +18,9 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def warmed(process: Process) -> SqliteWaker:
-    """Return a waker that has seen everything so far."""
+    """Return a waker that listens, which it begins with a call, and has seen everything so far."""
     waker = process.waker
+    wait_until(lambda: waker.wait(0, 0.05))
     while waker.wait(waker.count, 0.05):
         pass
     return waker
