@@ -9,11 +9,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from app.adapters.networks.airalo import wire
 from app.adapters.networks.wire import moment
+from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import (
     Malformed,
     OddRecord,
@@ -47,9 +48,6 @@ from domain.provider_errors import (
     becoming,
 )
 
-if TYPE_CHECKING:
-    from app.adapters.remote.api import RemoteApi
-
 # Airalo does not say how long an order may take. It has another call for longer orders.
 SETTLES_AFTER = timedelta(minutes=10)
 ORDERS_PER_PAGE = 100
@@ -75,7 +73,7 @@ Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
 class Session:
     """Calls with a login that all threads of a process share. 401 means that nothing was done."""
 
-    def __init__(self, api: "RemoteApi", client_id: str, client_secret: str) -> None:
+    def __init__(self, api: RemoteApi, client_id: str, client_secret: str) -> None:
         self._api = api
         self._form = {"client_id": client_id, "client_secret": client_secret}
         self._form["grant_type"] = "client_credentials"
@@ -86,7 +84,7 @@ class Session:
         path: str,
         timeout_s: float,
         query: Mapping[str, str] | None = None,
-        api: "RemoteApi | None" = None,
+        api: RemoteApi | None = None,
     ) -> Reply:
         """Send a read. Raises Unavailable."""
         of = api or self._api
@@ -140,7 +138,7 @@ class Airalo(OrderNetwork):
     settles_after = SETTLES_AFTER
     capabilities: frozenset[Capability] = frozenset()
 
-    def __init__(self, session: Session, packages: "RemoteApi", clock: Clock) -> None:
+    def __init__(self, session: Session, packages: RemoteApi, clock: Clock) -> None:
         self._session = session
         self._packages = packages
         self._clock = clock

@@ -5,9 +5,10 @@ A 401, also one inside a 200, means that nothing was done.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from app.adapters.networks.bics.wire import Outcome
+from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import Malformed, OddRecord, Reply, decode
 from app.adapters.remote.login import Login, LoginRefused
 from domain.links.network import NoSuchEndpoint
@@ -18,9 +19,6 @@ from domain.provider_errors import (
     Unavailable,
     becoming,
 )
-
-if TYPE_CHECKING:
-    from app.adapters.remote.api import RemoteApi
 
 T = TypeVar("T")
 Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
@@ -43,7 +41,7 @@ UNSETTLED = re.compile(r"time\s?d?[ -]?out|in progress|pending|internal|system",
 class Session:
     """The API with a login of its own. Thread-safe."""
 
-    def __init__(self, api: "RemoteApi", username: str, password: str) -> None:
+    def __init__(self, api: RemoteApi, username: str, password: str) -> None:
         self._api = api
         self._credentials = {"username": username, "password": password}
         self._login = Login("BICS", self._log_in)

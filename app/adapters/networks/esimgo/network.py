@@ -9,13 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 from msgspec import Raw
 
 from app.adapters.networks.esimgo import wire
 from app.adapters.networks.wire import balance_of, entries, operators_by_country
+from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import (
     Malformed,
     OddRecord,
@@ -48,9 +49,6 @@ from domain.provider_errors import (
     becoming,
     in_doubt,
 )
-
-if TYPE_CHECKING:
-    from app.adapters.remote.api import RemoteApi
 
 # A bundle is usually put on its eSIM at once, but it may take ten minutes (guide "Ordering").
 SETTLES_AFTER = timedelta(minutes=10)
@@ -96,7 +94,7 @@ class EsimGo:
     background_reads_per_s = 1.0  # Each takes two of the eight calls a second.
     settles_after = SETTLES_AFTER
 
-    def __init__(self, api: "RemoteApi", key: str, clock: Clock, *, refunds: bool) -> None:
+    def __init__(self, api: RemoteApi, key: str, clock: Clock, *, refunds: bool) -> None:
         self._api = api
         self._key = key
         self._clock = clock
