@@ -187,7 +187,7 @@ class Log(Application[UUID]):
         while from_version > 0:
             may_block()
             last = {"lte": from_version, "desc": True, "limit": BACKWARDS_EVENTS}
-            stored = _asked(self.recorder.select_events, stream_id, **last)
+            stored = _query(self.recorder.select_events, stream_id, **last)
             yield from map(self.mapper.to_domain_event, stored)
             from_version = from_version - len(stored) if stored else 0
 
@@ -310,7 +310,7 @@ class Log(Application[UUID]):
         if not streams:
             return []
         may_block()
-        return _asked(self.recorder.select_newest, streams)  # type: ignore[attr-defined]  # Ours have this.
+        return _query(self.recorder.select_newest, streams)  # type: ignore[attr-defined]  # Ours have this.
 
     def _at_version(self, event: StoredEvent) -> Sequence[StoredEvent]:
         version = event.originator_version
@@ -325,7 +325,7 @@ class Log(Application[UUID]):
 
     def streams(self, stream_ids: Collection[UUID]) -> list[Recorded]:
         """Return every event of some streams, in the order of the log."""
-        rows: Sequence[LogRow] = _asked(self.recorder.select_streams, stream_ids)  # type: ignore[attr-defined]  # Ours have this.
+        rows: Sequence[LogRow] = _query(self.recorder.select_streams, stream_ids)  # type: ignore[attr-defined]  # Ours have this.
         return [
             Recorded(position, decode(as_id(stream), *rest)) for position, stream, *rest in rows
         ]
@@ -335,7 +335,7 @@ class Log(Application[UUID]):
 
         Raises Poisoned for a stream id that is no UUID; the rest of a row is not checked.
         """
-        rows: Sequence[LogRow] = _asked(self.recorder.select_rows, after, limit, frozenset())  # type: ignore[attr-defined]  # Ours have this.
+        rows: Sequence[LogRow] = _query(self.recorder.select_rows, after, limit, frozenset())  # type: ignore[attr-defined]  # Ours have this.
         stored = []
         for position, stream, version, topic, state in rows:
             try:
@@ -347,7 +347,7 @@ class Log(Application[UUID]):
 
     def count(self, after: int, until: int, most: int = 1 << 62) -> int:
         """Count the events after a position and up to another, but not further than to `most`."""
-        return _asked(self.recorder.count_rows, after, until, most)  # type: ignore[attr-defined,no-any-return]  # Ours have this.
+        return _query(self.recorder.count_rows, after, until, most)  # type: ignore[attr-defined,no-any-return]  # Ours have this.
 
     def position_before(self, moment: datetime, known: int = 0) -> int:
         """Return the position of the last event before a moment, by halving from a `known` one."""
@@ -373,7 +373,7 @@ class Log(Application[UUID]):
         Events of `unused` topics are skipped without decoding. An unknown topic is not skipped,
         because a newer release may use it.
         """
-        rows = _asked(self.recorder.select_rows, after, limit, unused)  # type: ignore[attr-defined]  # Ours have this.
+        rows = _query(self.recorder.select_rows, after, limit, unused)  # type: ignore[attr-defined]  # Ours have this.
         if until is not None:
             rows = [row for row in rows if row[0] <= until]
         events: list[Recorded] = []
@@ -421,7 +421,7 @@ class Log(Application[UUID]):
 
     def head(self) -> int:
         """Return the position of the newest event; 0 for an empty log."""
-        return self._see(_asked(self.recorder.max_notification_id) or 0)
+        return self._see(_query(self.recorder.max_notification_id) or 0)
 
     def fault(self) -> str | None:
         """Say why positions of new events might not rise, and what mends it; None if they do.
@@ -429,7 +429,7 @@ class Log(Application[UUID]):
         Raises ServiceUnavailable if the log cannot be reached.
         """
         # On SQLite positions rise by themselves, so it is enough that the log answers.
-        found: object = _asked(getattr(self.recorder, "fault", self.head))
+        found: object = _query(getattr(self.recorder, "fault", self.head))
         return found if isinstance(found, str) else None
 
     def _see(self, position: int) -> int:
@@ -478,12 +478,12 @@ class Log(Application[UUID]):
         """Return all events of a stream after a version, in order."""
         may_block()
         select, decode = self.recorder.select_events, self.mapper.to_domain_event
-        stored = _asked(select, stream_id, gt=after_version, lte=up_to_version)
+        stored = _query(select, stream_id, gt=after_version, lte=up_to_version)
         return [decode(each) for each in stored]  # type: ignore[misc]  # topics name our events only
 
 
-def _asked(read: Callable[..., T], *which: Any, **named: Any) -> T:
-    """Ask the recorder; raises ServiceUnavailable if it cannot be reached."""
+def _query(read: Callable[..., T], *which: Any, **named: Any) -> T:
+    """Query the recorder; raises ServiceUnavailable if it cannot be reached."""
     try:
         return read(*which, **named)
     except PersistenceError as error:

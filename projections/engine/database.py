@@ -52,7 +52,7 @@ class Database:
         self._durable = (durable or engine).execution_options(sqlite_begin="IMMEDIATE")
         pool: Any = engine.pool
         self._wait_s = pool.timeout()
-        self._lent = getattr(pool, "lent", self._borrowed)  # Both lend in autocommit.
+        self._lent = getattr(pool, "lent", self._borrow)  # Both lend in autocommit.
         self._slots = Semaphore(max(1, pool.size() - FREE_MIN))
 
     @contextmanager
@@ -78,7 +78,7 @@ class Database:
             self._slots.release()
 
     @contextmanager
-    def _borrowed(self) -> Iterator[Any]:
+    def _borrow(self) -> Iterator[Any]:
         """Lend a bare connection of the driver; it is dropped when the block raises."""
         borrowed = self.engine.raw_connection()
         try:
