@@ -70,8 +70,7 @@ class Database:
     def _slot(self) -> Iterator[None]:
         """Limit the ordinary reads at once, so that hot reads and writes find a connection."""
         if not self._slots.acquire(timeout=self._wait_s):
-            message = "all connections for ordinary reads are in use"
-            raise PoolTimeout(message)
+            raise PoolTimeout("all connections for ordinary reads are in use")
         try:
             yield
         finally:

@@ -94,8 +94,7 @@ class Session:
             deadline,
         )
         if reply.status in REFUSALS:
-            message = f"the API of bics refuses a change ({reply.status})"
-            raise Rejected(message)
+            raise Rejected(f"the API of bics refuses a change ({reply.status})")
         with becoming(Malformed):
             outcome = decode(reply, Outcome, RESPONSE)
             if outcome.result_code == "0" or outcome.code in done:
@@ -107,8 +106,7 @@ class Session:
     def _authorized(self, send: Send, deadline: Deadline) -> Reply:
         reply = self._login.call(send, _is_refused_login, deadline)
         if _is_refused_login(reply):
-            message = "the API of bics does not take the token that it gave"
-            raise Unavailable(message)
+            raise Unavailable("the API of bics does not take the token that it gave")
         return reply
 
     def _log_in(self, timeout_s: float) -> str:
@@ -116,8 +114,7 @@ class Session:
             "POST", "/login", json=self._credentials, headers=AJAX, timeout_s=timeout_s
         )
         if reply.status in REFUSALS or _is_refused_login(reply):
-            message = f"the API of bics refuses our login ({reply.status})"
-            raise LoginRefused(message)
+            raise LoginRefused(f"the API of bics refuses our login ({reply.status})")
         return decode(reply, str, "AccessToken")
 
 
