@@ -470,11 +470,12 @@ def _endpoint_facts(container: Container, row: WebhookEndpointRow, sums: Sums) -
 def _deliveries(container: Container, endpoint: WebhookEndpoint) -> list[Delivery]:
     found: list[Delivery] = []
     while True:
-        part, total = container.webhook_deliveries.page(
-            endpoint.organization_id, endpoint.id, len(found), DELIVERIES_MAX
+        part = slice(len(found), len(found) + DELIVERIES_MAX)
+        more, total = container.webhook_deliveries.page(
+            endpoint.organization_id, endpoint.id, None, part
         )
-        found += part
-        if not part or len(found) >= total:
+        found += more
+        if not more or len(found) >= total:
             return found
 
 

@@ -277,11 +277,10 @@ class Links(ReadModel):
         database: Database,
         organization_id: UUID,
         wanted: LinkFilter,
-        *,
-        offset: int,
-        limit: int,
+        part: slice,
     ) -> tuple[list[LinkRow], int]:
-        """Return one page of an organization's links, newest first, and how many match in all."""
+        """Return a part of an organization's links, newest first, and how many match in all."""
+        offset, limit = part.start, part.stop - part.start
         with database.reading() as connection:
             if wanted.search is not None:
                 return self._searched(connection, organization_id, wanted, offset, limit)

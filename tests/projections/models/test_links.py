@@ -23,7 +23,7 @@ def page(
     limit: int = 9,
 ) -> tuple[list[LinkRow], int]:
     process.projector.catch_up()
-    return process.links.page(process.views, organization_id, wanted, offset=offset, limit=limit)
+    return process.links.page(process.views, organization_id, wanted, slice(offset, offset + limit))
 
 
 def test_pages_come_newest_first_and_neither_repeat_nor_skip(
