@@ -15,7 +15,7 @@ UNKNOWN = """
     region=XX region=eu region=EU&region=AS country=UK country=ß country=dé country=Germany
     coverage_type=world coverage_type=Local sponsor_profile=a%00 page=0 per_page=101 per_page=x
     search=a%00 max_price=4,50 max_price=-1 max_price=1e3 max_price=01 max_price=٣ max_price=NaN
-    max_price=0.0000001 max_price=1000000000000 sort=Name sort=created_at sort=--name sort=name,price
+    max_price=0.0000001 max_price=1000000000000 sort=Name sort=created_at sort=--name sort=name,id
 """
 
 
