@@ -125,8 +125,15 @@ class Reads(fields.Field[Any]):
             super()._validate(value)
 
 
-class Id(Reads, fields.UUID):
+A_UUID: Final = {"type": "string", "format": "uuid"}
+
+
+class Id(Reads, fields.Field[UUID]):
     """A UUID in its canonical spelling, as in paths."""
+
+    def __init__(self, metadata: Mapping[str, Any] = {}, **kwargs: Any) -> None:
+        form = {} if "anyOf" in metadata else A_UUID
+        super().__init__(metadata={**form, **metadata}, **kwargs)
 
     def read(self, value: Any) -> UUID:
         with suppress(NotFound):

@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from app.bootstrap.container import Container
 from app.http.edge.input import parse_id
-from app.http.edge.replies import Answer, part_of, wait_for
+from app.http.edge.replies import Answer, filters_of, part_of, wait_for
 from app.http.edge.request import Given
 from app.http.links.replies import Link, LinkDetail, Offered, show_link, show_row
 from app.security.authorization import Caller
@@ -47,11 +47,11 @@ NUMBERS_MAX = 10_000
 def list_items(
     parts: Container, organization_id: UUID, query: Mapping[str, Any]
 ) -> tuple[list[Link], int]:
-    """Return one page of links, newest first, and how many there are in all."""
+    """Return one page of links, and how many match in all."""
     wait_for(parts, parts.links.name)
-    search = query.get("search")
-    also = _with_number(parts, organization_id, search) if search else ()
-    wanted = LinkFilter(query.get("status"), search, also, query.get("changed_since"))
+    wanted = LinkFilter(**filters_of(query))
+    if wanted.search:
+        wanted = replace(wanted, also=_with_number(parts, organization_id, wanted.search))
     rows, total = parts.links.page(parts.views, organization_id, wanted, part_of(query))
     seen = parts.readings.load([row.id for row in rows])
     now = parts.clock()

@@ -12,6 +12,7 @@ from marshmallow import validates_schema as validates_whole
 
 from app.http.accounts.input import Moment
 from app.http.edge.input import (
+    A_UUID,
     NOT_A_FLAG,
     Flag,
     Id,
@@ -27,10 +28,12 @@ from app.http.edge.input import (
     repeats,
 )
 from app.http.edge.request import CURRENT
+from app.http.edge.schemas import OR_EMPTY
 from app.http.links.replies import STATUSES
 from app.http.links.traveller import LANGUAGES
 from domain.webhooks.destination import URL_CHARS_MAX, NotAllowed, read_destination
 from projections.engine.shape import id_of, one_of
+from projections.models.links import SORTS
 
 NAME_CHARS_MAX = 255
 QR_SIZE_MIN, QR_SIZE_MAX = 128, 2048
@@ -70,12 +73,18 @@ class LinkQuery(PageQuery):
     per_page = per_page(20, "links")
     status = choice(STATUSES, "Only those that had this status when last seen.", "KnownLinkStatus")
     search = Search("ICCID, name, phone number, id or plan name")
-    changed_since = Moment("Only those that have changed at this time or later, without `search`")
-
-    @validates_whole
-    def check_alone(self, data: dict[str, Any], **_: Any) -> None:
-        if data.get("search") and "changed_since" in data:
-            raise ValidationError({"changed_since": ["Must be given without search."]})
+    changed_since = Moment("Only those that have changed at this time or later")
+    created_from = Moment("Only those created at this time or later")
+    created_to = Moment("Only those created before this time")
+    plan_id = Id(
+        metadata=described("Only those with this plan, used up or not.", anyOf=[A_UUID, OR_EMPTY])
+    )
+    expires_before = Moment("Only those whose `expires_at` is before this time")
+    sort = choice(
+        SORTS,
+        "The order, with `-` from behind; else the newest first. What never expires stands last.",
+        "LinkSort",
+    )
 
 
 class Name(fields.String):

@@ -97,10 +97,10 @@ _BUSY: Final = errors.RateLimited(SHARE)
     invalid={"status": f"Must be one of: {', '.join(replies.STATUSES)}."},
 )
 def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
-    """List your links, newest first.
+    """List your links, newest first unless `sort` says otherwise.
 
-    Status and usage are the last known; read a link to have the network asked. A page past the end
-    is an empty list.
+    Status and usage are the last known; read a link to have the network asked. All filters can be
+    combined. A page past the end is an empty list.
     """
     items, total = list_items(given.parts, caller.organization_id, given.query)
     return show_page(items, total, given.query)
