@@ -356,7 +356,11 @@ def test_links_are_listed_and_found(net: Net) -> None:
         "?search=C%C3%84R%203",
         "?search=100%25",
         "?search=_",
-        f"?search={links[0]['iccid']}&sort=up",
+        f"?search={links[0]['iccid']}&order=up",
+        f"?plan_id={links[0]['activations'][0]['plan_id']}&sort=created_at&per_page=1",
+        "?created_from=2020-01-01&created_to=2099-01-01&sort=-expires_at&per_page=1",
+        "?expires_before=2099-01-01",
+        "?sort=up&plan_id=x&created_from=then&expires_before=soon",
         f"?search={links[0]['id']}",
         "?page=0&per_page=x",
     ):
