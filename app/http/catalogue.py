@@ -243,8 +243,7 @@ def list_plans(caller: Caller, given: Given[None]) -> Page[Plan]:
     parts, query = given.parts, given.query
     wait_for(parts, parts.plans.name)
     wanted = PlanFilter(parts.clock(), **filters_of(query))
-    with parts.views.reading() as connection:
-        rows, total = parts.plans.page(connection, caller.organization_id, wanted, part_of(query))
+    rows, total = parts.views.read(parts.plans.page, caller.organization_id, wanted, part_of(query))
     return show_page([*map(show_plan, rows)], total, query)
 
 

@@ -459,16 +459,7 @@ class Links(ReadModel):
         found = select(link.id, link.organization_id, link.network, link.position, link.created_at)
         newer = found.where(link.position > position, link.status != "ended")
         rows = connection.execute(newer.order_by(link.position).limit(limit))
-        return [
-            ActivatedLink(
-                each.id,
-                each.organization_id,
-                each.network,
-                each.position,
-                from_micros(each.created_at),
-            )
-            for each in rows
-        ]
+        return [ActivatedLink._make((*facts, from_micros(at))) for *facts, at in rows]
 
     def active_at(
         self, connection: Connection, organization_id: UUID, moment: datetime

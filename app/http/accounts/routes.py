@@ -92,8 +92,7 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
 def _load_transaction(caller: Caller, given: Given[Any], transaction_id: str) -> Transaction:
     parts, wanted = given.parts, parse_id(transaction_id)
     is_known = wait_for(parts, parts.transactions.name)
-    with parts.views.reading() as connection:
-        entry = parts.transactions.get(connection, caller.organization_id, wanted)
+    entry = parts.views.read(parts.transactions.get, caller.organization_id, wanted)
     if entry is None:
         raise NotFound if is_known else ServiceUnavailable(BEHIND)
     return entry
@@ -114,13 +113,11 @@ def read_transaction(_: Caller, given: Given[Transaction]) -> Transaction:
 
 def _every(parts: Container, organization_id: UUID, wanted: EntryFilter) -> Iterator[Transaction]:
     """Yield all transactions that match, newest first; each query reads `READ_ROWS`."""
-    with parts.views.reading() as connection:
-        _, first, last = parts.transactions.span(connection, organization_id, wanted)
+    _, first, last = parts.views.read(parts.transactions.span, organization_id, wanted)
     while first <= last:
-        with parts.views.reading() as connection:
-            found = parts.transactions.listed(
-                connection, organization_id, wanted, (first, last), READ_ROWS
-            )
+        found = parts.views.read(
+            parts.transactions.listed, organization_id, wanted, (first, last), READ_ROWS
+        )
         yield from found
         if len(found) < READ_ROWS:
             return

@@ -99,6 +99,5 @@ def link_data(parts: Container, reading: LinkReading) -> LinkDetail:
     """Return a link with its plans and the networks that the plans can use at present."""
     bought = {each.activation.plan.plan_id for each in reading.plans}
     offered = _offered(parts, reading.link.network)
-    with parts.views.reading() as connection:
-        plans = parts.plans.by_id(connection, bought)
+    plans = parts.views.read(parts.plans.by_id, bought)
     return show_link(reading, {each: plan.terms for each, plan in plans.items()}, offered)

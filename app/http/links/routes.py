@@ -401,10 +401,9 @@ def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
     """
     parts, query = given.parts, given.query
     wait_for(parts, parts.transactions.name)
-    with parts.views.reading() as connection:
-        entries, total = parts.transactions.link_history(
-            connection, caller.organization_id, given.found.id, part_of(query)
-        )
+    entries, total = parts.views.read(
+        parts.transactions.link_history, caller.organization_id, given.found.id, part_of(query)
+    )
     return show_page(entries, total, query)
 
 
@@ -501,8 +500,7 @@ def list_topup_plans(caller: Caller, given: Given[Link]) -> list[Plan]:
     wait_for(parts, parts.plans.name)
     profile_id = link.sponsor_profile.id if link.sponsor_profile is not None else None
     wanted = PlanFilter(parts.clock(), **given.query)
-    with parts.views.reading() as connection:
-        rows = parts.plans.compatible(connection, caller.organization_id, wanted, profile_id)
+    rows = parts.views.read(parts.plans.compatible, caller.organization_id, wanted, profile_id)
     offered = None if parts.gate.is_drained(link.network) else link.network
     rows = [row for row in rows if (row.terms.network or SIMULATED) == offered]
     rows = rows if "sort" in given.query else _nearest_first(rows, link)
