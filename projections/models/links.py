@@ -1,10 +1,8 @@
 """Links as listed and searched: their state by the log, and the plans on them.
 
-Names are opened, because they are searched; an erasure takes them away with their keys. Links are
-counted as they come and change, so that no page has to count them.
+Names are opened, because they are searched; an erasure takes them away with their keys.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -34,9 +32,8 @@ from sqlalchemy import (
 
 from domain.accounts.erasure import Erasure
 from domain.catalogue.plan import SIMULATED, SponsorProfile
-from domain.ids import as_id
 from domain.links.bought_plan import Activation
-from domain.links.link import LINK_STATES, Link, LinkState, named, status_after
+from domain.links.link import Link, LinkState, named, status_after
 from domain.log.log import Recorded
 from domain.personal import Sealed, open_text
 from projections.engine.database import Database, from_micros, to_micros
@@ -179,10 +176,10 @@ class ActivatedLink(NamedTuple):
 
 
 class Links(ReadModel):
-    """A row per link from its activation on, and a row of counters per organization.
+    """A row per link from its activation on, and one for each plan that it has now.
 
-    The links of an organization are numbered without gaps, because none ever vanishes. So a page is
-    a range of numbers, and a late page costs no more than the first.
+    The links of an organization are numbered without gaps, because none ever vanishes. So a page of
+    all is a range of numbers, and a late page costs no more than the first.
     """
 
     name = "links"
@@ -219,19 +216,14 @@ class Links(ReadModel):
             Column("plan_id", Uuid, primary_key=True),
             Column("position", BigInteger, primary_key=True, autoincrement=False),
         )
-        self.counts = self.table(
-            "link_counts",
-            Column("organization_id", Uuid, primary_key=True),
-            *(Column(status, BigInteger, nullable=False) for status in LINK_STATES),
-        )
         self._shown = [self.rows.c[name] for name in STORED.names]
         some = select(*self._shown).where(OneOf(self.rows.c.id, "links"))
         self._some = HotStatement(some)
-        theirs = OneOf(self.counts.c.organization_id, "organizations")
-        self._counted = HotStatement(select(self.counts).where(theirs))
+        theirs = self.rows.c.organization_id == bindparam("organization")
+        self._last = HotStatement(select(func.max(self.rows.c.number)).where(theirs))
         self._pages: dict[tuple[str, ...], Select[Any]] = {}  # By what is asked for.
         # In the order in which readers lock them, so that a swap cannot deadlock with a reader.
-        return [self.rows, self.plans, self.counts]
+        return [self.rows, self.plans]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Write the outcome of the batch: the row of a link once, after one read of older rows."""
@@ -244,7 +236,6 @@ class Links(ReadModel):
         new = {e.originator_id for _, e in batch if isinstance(e, Link.Activated)}
         old = {e.originator_id for _, e in batch if isinstance(e, CHANGING)} - new
         rows = self._read_rows(connection, old)
-        before = {each.id: each.status for each in rows.values()}
         had = {each.id: each.plan_ids for each in rows.values()}
         for position, event in batch:
             if isinstance(event, Link.Activated):
@@ -254,7 +245,7 @@ class Links(ReadModel):
                 row.follow(event)
                 if isinstance(event, Link.Renamed):
                     row.name, row.name_key = self._open_name(event)
-        self._count(connection, rows.values(), before)
+        self._number(connection, [row for row in rows.values() if row.id in new])
         self._write(connection, rows.values())
         self._write_plans(connection, rows.values(), had)
 
@@ -281,27 +272,17 @@ class Links(ReadModel):
             changed_at=event.timestamp,
         )
 
-    def _count(
-        self, connection: Connection, rows: Collection[LinkRow], before: Mapping[UUID, LinkState]
-    ) -> None:
-        """Count new links, which get their numbers, and those whose status has changed."""
-        new = [row for row in rows if row.id not in before]
-        totals = Counter[UUID]()
-        if new:
-            owners = sorted({row.organization_id for row in new})
-            for owner, *counts in run(connection, self._counted, organizations=owners):
-                totals[as_id(owner)] = sum(counts)
+    def _number(self, connection: Connection, new: Iterable[LinkRow]) -> None:
+        """Number new links, those of each organization behind its last one."""
+        last = dict[UUID, int]()
         for row in new:
-            totals[row.organization_id] += 1
-            row.number = totals[row.organization_id]
-        moved = Counter((row.organization_id, row.status) for row in rows)
-        moved.subtract((row.organization_id, before[row.id]) for row in rows if row.id in before)
-        changed = sorted({owner for (owner, _), count in moved.items() if count})
-        values = [
-            {"organization_id": owner, **{each: moved[owner, each] for each in LINK_STATES}}
-            for owner in changed
-        ]
-        upsert(connection, self.counts, values, added=frozenset(LINK_STATES))
+            owner = row.organization_id
+            last[owner] = row.number = 1 + (last.get(owner) or self._total(connection, owner))
+
+    def _total(self, connection: Connection, organization_id: UUID) -> int:
+        """Return how many links an organization has: the number of the last one."""
+        ((number,),) = run(connection, self._last, organization=organization_id)
+        return int(number or 0)
 
     def _write(self, connection: Connection, rows: Iterable[LinkRow]) -> None:
         values = [
@@ -361,8 +342,8 @@ class Links(ReadModel):
         given = {name: value for name, value in asdict(wanted).items() if value is not None}
         also, sort = given.pop("also"), given.pop("sort", "")
         with database.reading() as connection:
-            if not sort and given.keys() <= {"status"}:
-                return self._newest(connection, organization_id, wanted.status, part)
+            if not sort and not given:
+                return self._newest(connection, organization_id, part)
             key = (sort, *given)
             if key not in self._pages:  # Building one takes longer than running it.
                 self._pages[key] = self._page(sort, given)
@@ -375,26 +356,13 @@ class Links(ReadModel):
         return [STORED.read(row[1:]) for row in rows if row.id is not None], rows[0].total
 
     def _newest(
-        self,
-        connection: Connection,
-        organization_id: UUID,
-        status: LinkState | None,
-        part: slice,
+        self, connection: Connection, organization_id: UUID, part: slice
     ) -> tuple[list[LinkRow], int]:
-        """Return a part of the links of one status or all: these are counted as they come."""
-        total = 0
-        for _, *counts in run(connection, self._counted, organizations=[organization_id]):
-            of_status = dict(zip(LINK_STATES, counts, strict=True))
-            total = sum(counts) if status is None else of_status[status]
-        link, newest = self.rows.c, total - part.start
-        rows = self._newest_first().where(link.organization_id == organization_id)
-        if status is None:
-            rows = rows.where(link.number <= newest, link.number > total - part.stop)
-        else:  # Positions from an index alone; whole rows would be read up to the part.
-            same = (link.organization_id == organization_id, link.status == status)
-            found = select(link.position).where(*same).order_by(link.position.desc())
-            rows = rows.where(link.position.in_(found.slice(part.start, part.stop)))
-        return self._read(connection, rows) if newest > 0 else [], total
+        """Return a part of all links, which is a range of numbers."""
+        link, total = self.rows.c, self._total(connection, organization_id)
+        numbers = link.number.between(total - part.stop + 1, total - part.start)
+        rows = self._newest_first().where(link.organization_id == organization_id, numbers)
+        return self._read(connection, rows), total
 
     def _page(self, sort: str, given: Collection[str]) -> Select[Any]:
         """Select a page of what is found, beside the total.
