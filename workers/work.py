@@ -6,7 +6,8 @@ work. Its worker takes a slice of the organization with the fewest in hand, and 
 one that has waited longest.
 
 A message in the queue `provision` names its link, change or lost order, and no organization has
-more than its share of the threads of a network. Each second a beat asks again for what is due.
+more than its share of the threads of a network; one in `billing` names the oldest fee of its
+organization. Each second a beat asks again for what is due, so a lost message costs two seconds.
 """
 
 import logging
@@ -31,11 +32,12 @@ from domain.lookups.bulk_job import BulkJob
 from domain.provider_errors import NotNow
 from projections.engine.database import Database
 from projections.models.due import WHOLE, Due, DueList, Kind, owner_of
-from projections.stores.counters import SLICES, Counters
+from projections.stores.counters import FEES, SLICES, Counters
 from workers.bulk import BulkLookup
 from workers.routes import (
     Message,
     Publisher,
+    fee_message,
     link_message,
     lost_order_message,
     plan_change_message,
@@ -53,16 +55,18 @@ RESTS = (timedelta(seconds=0.2), *(timedelta(seconds=each) for each in (15, 60, 
 LEFT_MAX = 1_000  # Messages that this process remembers; the beat finds the others.
 # Slices in a row that turn out to be taken or ended; then the next message looks again.
 TRIES_MAX = 20
-# The pause between two messages for the same link doubles from the first to the second.
-ASKED_MIN, ASKED_MAX = timedelta(seconds=2), timedelta(seconds=10)
-ASKED_AT_ONCE = 100  # So that a beat does not itself flood the queue.
+# The pause between two messages for the same work doubles; the first ends before the next beat.
+ASKED_MIN, ASKED_MAX = timedelta(seconds=0.9), timedelta(seconds=10)
+ASKED_AT_ONCE = 100  # So that a beat does not itself flood a queue.
 BACKLOG_MAX = 500  # Messages. While so many wait, work is late and not lost.
+FEE_REST = timedelta(days=2)  # Longer than any; what lasts longer is of a clock that was ahead.
 
 MESSAGES: Mapping[Kind, Callable[[Due], Message]] = {
     "slice": lambda due: slice_message(due.id, due.part),
     "link": lambda due: link_message(due.id),
     "plan_change": lambda due: plan_change_message(due.id),
     "lost_order": lambda due: lost_order_message(due.id),
+    "fee": lambda due: fee_message(due.id),
 }
 
 logger = logging.getLogger(__name__)
@@ -150,14 +154,17 @@ class Work:
             with self._lock:
                 found = next(self._free_slices(look), None)
             asked = self._free_others(look)
+        fees = self._free_fees(look)
         if found is not None:
             self._ring(found.id, found.part)
         if asked and self.publisher.backlog("provision") <= BACKLOG_MAX:
             self._ask(asked, now)
+        if fees and self.publisher.backlog("billing") <= BACKLOG_MAX:
+            self._ask(fees, now)
 
     def _ask(self, asked: Sequence[Due], now: datetime) -> None:
         for each in asked:
-            pause = min(max(2 * (now - each.due_at), ASKED_MIN), ASKED_MAX)
+            pause = min(max(now - each.due_at, ASKED_MIN), ASKED_MAX)
             if self.counters.claim(SLICES, _key(each), self._me, now + pause):
                 self._serve(each.owner)
                 self.publisher.publish(MESSAGES[each.kind](each))
@@ -191,10 +198,21 @@ class Work:
 
     def _free_others(self, look: _Look) -> list[Due]:
         """Find what else is due and was not asked for lately, of each owner in turn."""
-        owners = [each for each in look.owners if not _is_of_slices(each)][:ASKED_AT_ONCE]
-        theirs = (self._free(look, owner, ASKED_AT_ONCE) for owner in owners)
+        owners = [each for each in look.owners if not each.startswith(("slice ", "fee "))]
+        theirs = (self._free(look, owner, ASKED_AT_ONCE) for owner in owners[:ASKED_AT_ONCE])
         in_turn = chain.from_iterable(zip_longest(*theirs))
         return [*islice(filter(None, in_turn), ASKED_AT_ONCE)]
+
+    def _free_fees(self, look: _Look) -> list[Due]:
+        """Find the oldest fee of each organization; later ones wait for it."""
+        owners = [each for each in look.owners if each.startswith("fee ")]
+        if not owners:
+            return []
+        busy = {key for key, *_ in self.counters.claims(FEES, FEE_REST)} | look.busy
+        free = [each for each in owners if each not in busy][:ASKED_AT_ONCE]
+        with self.database.reading() as connection:
+            firsts = (self.due_list.first(connection, each, look.now, 1) for each in free)
+            return [*chain.from_iterable(firsts)]
 
     def _claim_slice(self, job_id: UUID, slice_index: int) -> tuple[Due | None, Due | None]:
         """Take the next slice; return it, and another one that could be taken as well."""
@@ -292,7 +310,12 @@ class Work:
 
 
 def _key(due: Due) -> str:
-    """Return the key of a claim; what has moved on since it was asked for has another one."""
+    """Return the key of a claim; what has moved on since it was asked for has another one.
+
+    The fees of an organization have one together.
+    """
+    if due.kind == "fee":
+        return due.owner
     part = due.part if due.part != WHOLE else int(-due.due_at.timestamp() * 1_000)
     return f"{due.id.hex} {part} {due.owner.split()[1]}"
 

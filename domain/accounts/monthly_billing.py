@@ -31,8 +31,8 @@ class MonthlyBilling:
 
     def freeze(
         self, history: Sequence[Event], month: str, active_at: ActiveAt, cause: Cause
-    ) -> bool:
-        """Record what an organization owes for a month; False when it owes nothing.
+    ) -> None:
+        """Record what an organization owes for a month, if it owes anything.
 
         `history` is all events of the organization. If another process was first, it computed the
         same fee. Raises WrongCurrency, because a fee in another currency could never be charged.
@@ -40,11 +40,11 @@ class MonthlyBilling:
         moment = first_instant(month)
         organization = as_of(Organization, history, moment)
         if organization is None or organization.status != "active":
-            return False
+            return
         fee_micros = organization.monthly_link_fee_micros
         link_ids = active_at(moment) if fee_micros else ()
         if not link_ids:
-            return False
+            return
 
         def fall_due() -> list[MonthlyFee]:
             fee = MonthlyFee.fall_due(
@@ -59,7 +59,6 @@ class MonthlyBilling:
 
         with suppress(Conflict):
             self.currency.append(fall_due, cause)
-        return True
 
     def charge(self, fee_id: UUID, cause: Cause) -> bool:
         """Let the wallet pay a frozen fee; False when it has been paid already.

@@ -1,11 +1,13 @@
 """Organizations with links that cost a fee each month, and what came of it."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
+from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.organization import Status
 from domain.cause import Cause
 from domain.links.bought_plan import BoughtPlan
@@ -16,7 +18,10 @@ from domain.money import format_amount, parse_amount
 from projections.audit.report import Failure
 from projections.models.monthly_fees import FeeRow
 from projections.models.transactions import EntryFilter, Transaction
+from projections.stores.counters import SLICES
 from tests.installation import Process, SetClock
+from workers.routes import Message
+from workers.work import Work
 
 PLAN = BoughtPlan(uuid4(), "eu-5gb-30d", "Europe 5 GB", 0, 5_000, 30, ["AT", "DE"])
 REQUEST = "request-1"
@@ -91,6 +96,38 @@ def set_status(process: Process, organization_id: UUID, status: Status) -> None:
 def set_fee(process: Process, organization_id: UUID, fee: str) -> None:
     micros = parse_amount(fee)
     process.change(organization_id, lambda it, cause: it.change_monthly_link_fee(micros, cause))
+
+
+def fall_due(process: Process, organization_id: UUID, month: str) -> UUID:
+    """Let a fee of one link fall due, without the clock's round; return its id."""
+    facts = {"fee_micros": 1, "link_ids": [uuid4()], "currency": "USD"}
+    fee = MonthlyFee.fall_due(organization_id, month, process.cause(), **facts)
+    process.log.append(fee)
+    return fee.id
+
+
+def charge(process: Process) -> int:
+    """Let beats ask for the fees that are due, and a worker charge them; return how many."""
+    asked, before = list[Message](), -1
+    parts = {name: getattr(process.due_work, name) for name in Work.__match_args__}
+    queue = SimpleNamespace(publish=asked.append, backlog=lambda _: 0)
+    work = Work(**{**parts, "publisher": queue})  # type: ignore[arg-type]  # As they come.
+    first = count = len(process.events(MonthlyFee.Charged))
+    while count > before:
+        process.projector.catch_up()
+        process.counters.clear(SLICES)  # Instead of waiting until it is asked for again.
+        work.beat()
+        while asked:
+            if (message := asked.pop(0)).actor == "charge_fee":
+                process.monthly_fees.charge(UUID(str(message.arguments[0])))
+        before, count = count, len(process.events(MonthlyFee.Charged))
+    return count - first
+
+
+def bill(process: Process) -> int:
+    """Let a worker record what falls due, and charge it; return how many fees were charged."""
+    process.monthly_fees.run()
+    return charge(process)
 
 
 def fees(process: Process, organization_id: UUID) -> list[FeeRow]:
