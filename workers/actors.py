@@ -56,5 +56,4 @@ def register(broker: Broker, services: Services, is_shut: Callable[[], bool]) ->
     declare("work_plan_change", "provision", lambda it: services.plan_changes.work(UUID(it)))
     declare("work_lost_order", "provision", lambda it: services.lost_orders.work(UUID(it)))
     declare("charge_fees", "billing", fees)
-    declare("charge_fee", "billing", lambda it: services.monthly_fees.charge(UUID(it)))
     declare("tell_endpoint", "webhook", endpoints)

@@ -1,7 +1,7 @@
 """The monthly fee: each month of each organization is charged once, the oldest month first.
 
 The clock asks for a round, and a worker records what falls due. From then on it is on the list of
-what is due, until it is charged.
+what is due until it is charged, and beats ask for rounds.
 """
 
 import logging
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from domain.accounts.monthly_billing import MonthlyBilling
 from domain.accounts.monthly_fee import MonthlyFee
@@ -20,7 +20,7 @@ from domain.months import month_of, months_before, next_month
 from projections.engine.database import Database
 from projections.engine.positions import Positions
 from projections.engine.projector import Projector
-from projections.models.due import owner_of
+from projections.models.due import Due, DueList
 from projections.models.links import Links
 from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
@@ -33,7 +33,8 @@ from workers.routes import Publisher, fees_message
 COMMITTED_WITHIN = timedelta(seconds=60)
 RETRY = timedelta(days=1)  # After a charge that the balance did not cover.
 PAUSE = timedelta(minutes=10)  # For an organization whose fee ended by an error.
-ORGANIZATIONS_MAX = 500  # Per round; each may wait for the disk, and so do all other commits.
+LEASE = timedelta(seconds=3)  # After it another worker may charge the fees of an organization.
+STEPS_MAX = 500  # Of each kind per round; each may wait for the disk, and so do all other commits.
 # In a row; then the log is in trouble, and each further failure would cost a whole time-out.
 FAILURES_MAX = 3
 
@@ -52,51 +53,30 @@ class MonthlyFees:
     organizations: Organizations
     links: Links
     fee_book: FeeBook
+    due_list: DueList
     counters: Counters
     cut_off: CutOff
+    _me: str = field(default_factory=lambda: uuid4().hex, init=False)
     _month: str = field(default="", init=False)  # Months are frozen up to this one.
     # For whom they are not yet: the newest month that is, or for which nothing is due.
     _settled: dict[UUID, str] = field(default_factory=dict, init=False)
 
-    def run(self, organizations_max: int = ORGANIZATIONS_MAX) -> None:
-        """Record what falls due for the next organizations."""
+    def run(self, most: int = STEPS_MAX) -> None:
+        """Record what falls due for the next organizations, then charge what is due."""
         self.counters.forget(FEES)
         if self.cut_off.is_doubted():
             return
         month = month_of(self.cut_off.now() - COMMITTED_WITHIN)
         if month != self._month:
             self._open(month)
-        failures = 0
-        for organization_id in [*islice(self._settled, organizations_max)]:
-            settled = self._settled.pop(organization_id)
-            try:
-                self._freeze(organization_id, settled)
-                failures = 0
-            except Exception:
-                logger.exception("the monthly fee of %s failed", organization_id)
-                self._settled[organization_id] = settled  # Its next turn comes behind all others.
-                failures += 1
+        failures, unsettled = 0, [*islice(self._settled, most)]
+        for organization_id in unsettled:
+            failures = 0 if self._freeze(organization_id) else failures + 1
             if failures == FAILURES_MAX:
                 return
-
-    def charge(self, fee_id: UUID) -> None:
-        """Charge a fee; one that cannot be paid holds up later ones of its organization."""
-        if self.cut_off.is_doubted():
-            return
-        due = self.log.get(MonthlyFee, fee_id).due
-        try:
-            if self.billing.charge(fee_id, self._cause(due.month)):
-                logger.info("the fee of %s was charged to %s", due.month, due.organization_id)
-        except (InsufficientBalance, BillingNotConfigured) as refusal:
-            logger.info("%s owes the fee of %s: %s", due.organization_id, due.month, refusal)
-            self._rest(due.organization_id, RETRY)
-        except Exception:
-            logger.exception("the monthly fee of %s failed", due.organization_id)
-            self._rest(due.organization_id, PAUSE)
-
-    def _rest(self, organization_id: UUID, rest: timedelta) -> None:
-        key = owner_of("fee", organization_id)
-        self.counters.claim(FEES, key, key, self.cut_off.now() + rest)
+        if unsettled:
+            self.projector.catch_up(self.log.head())  # So that this round charges them.
+        self._charge_oldest(most)
 
     def _open(self, month: str) -> None:
         """Find who may owe a fee for a month, in read models that have reached the head."""
@@ -117,16 +97,63 @@ class MonthlyFees:
         needed = (self.organizations.name, self.links.name, self.fee_book.name)
         return all(name in found and found[name].position >= position for name in needed)
 
-    def _freeze(self, organization_id: UUID, settled: str) -> None:
+    def _freeze(self, organization_id: UUID) -> bool:
         """Freeze the fee of each month that has begun, even if older months are not paid."""
 
         def active_at(moment: datetime) -> Sequence[UUID]:
             with self.database.reading() as connection:
                 return self.links.active_at(connection, organization_id, moment)
 
-        history = self.log.history(organization_id)
-        for month in months_before(next_month(settled), next_month(self._month)):
-            self.billing.freeze(history, month, active_at, self._cause(month))
+        settled = self._settled.pop(organization_id)
+        try:
+            history = self.log.history(organization_id)
+            for month in months_before(next_month(settled), next_month(self._month)):
+                self.billing.freeze(history, month, active_at, self._cause(month))
+        except Exception:
+            logger.exception("the monthly fee of %s failed", organization_id)
+            self._settled[organization_id] = settled  # Its next turn comes behind all others.
+            return False
+        return True
+
+    def _charge_oldest(self, most: int) -> None:
+        """Charge what is due, in the order in which it fell due.
+
+        A fee that cannot be paid holds up later ones of its organization, and nobody else's.
+        """
+        now, failures = self.cut_off.now(), 0
+        skipped = {key for key, *_ in self.counters.claims(FEES)}
+        with self.database.reading() as connection:
+            fees = self.due_list.fees(connection, now, skipped, most)
+        for fee in fees:
+            until = self.cut_off.now() + LEASE
+            if fee.owner in skipped or not self.counters.claim(FEES, fee.owner, self._me, until):
+                skipped.add(fee.owner)
+                continue
+            if (rest := self._charge(fee)) is not None:
+                skipped.add(fee.owner)
+                until = self.cut_off.now() + rest
+                self.counters.move(FEES, [fee.owner], self._me, None, until)
+            failures = failures + 1 if rest == PAUSE else 0
+            if failures == FAILURES_MAX:
+                return
+
+    def _charge(self, due: Due) -> timedelta | None:
+        """Charge a fee; if that cannot be, return how long to leave its organization alone."""
+        try:
+            return self._pay(self.log.get(MonthlyFee, due.id))
+        except Exception:
+            logger.exception("the monthly fee of %s failed", UUID(due.owner.split()[1]))
+            return PAUSE
+
+    def _pay(self, fee: MonthlyFee) -> timedelta | None:
+        owner, month = fee.due.organization_id, fee.due.month
+        try:
+            if self.billing.charge(fee, self._cause(month)):
+                logger.info("the fee of %s was charged to %s", month, owner)
+        except (InsufficientBalance, BillingNotConfigured) as refusal:
+            logger.info("%s owes the fee of %s: %s", owner, month, refusal)
+            return RETRY
+        return None
 
     def _cause(self, month: str) -> Cause:
         return Cause(self.cut_off.now(), f"monthly-fee-{month}")

@@ -49,13 +49,8 @@ def lost_order_message(lost_id: UUID) -> Message:
 
 
 def fees_message() -> Message:
-    """Ask for a round of the monthly fee, which records what falls due."""
+    """Ask for a round of the monthly fee: what falls due, and what is due."""
     return Message("charge_fees", "billing", ())
-
-
-def fee_message(fee_id: UUID) -> Message:
-    """Ask for the charge of a fee that is due."""
-    return Message("charge_fee", "billing", (str(fee_id),))
 
 
 def webhook_message(organization_id: UUID, endpoint_id: UUID) -> Message:

@@ -6,8 +6,8 @@ work. Its worker takes a slice of the organization with the fewest in hand, and 
 one that has waited longest.
 
 A message in the queue `provision` names its link, change or lost order, and no organization has
-more than its share of the threads of a network; one in `billing` names the oldest fee of its
-organization. Each second a beat asks again for what is due, so a lost message costs two seconds.
+more than its share of the threads of a network. One in `billing` says that there are fees. Each
+second a beat asks again for what is due, so a lost message costs two seconds.
 """
 
 import logging
@@ -37,7 +37,7 @@ from workers.bulk import BulkLookup
 from workers.routes import (
     Message,
     Publisher,
-    fee_message,
+    fees_message,
     link_message,
     lost_order_message,
     plan_change_message,
@@ -59,14 +59,12 @@ TRIES_MAX = 20
 ASKED_MIN, ASKED_MAX = timedelta(seconds=0.9), timedelta(seconds=10)
 ASKED_AT_ONCE = 100  # So that a beat does not itself flood a queue.
 BACKLOG_MAX = 500  # Messages. While so many wait, work is late and not lost.
-FEE_REST = timedelta(days=2)  # Longer than any; what lasts longer is of a clock that was ahead.
 
 MESSAGES: Mapping[Kind, Callable[[Due], Message]] = {
     "slice": lambda due: slice_message(due.id, due.part),
     "link": lambda due: link_message(due.id),
     "plan_change": lambda due: plan_change_message(due.id),
     "lost_order": lambda due: lost_order_message(due.id),
-    "fee": lambda due: fee_message(due.id),
 }
 
 logger = logging.getLogger(__name__)
@@ -120,10 +118,10 @@ class Work:
             if taken is None:
                 return
             if more is not None:
-                self._ring(more.id, more.part)
+                self._ring(slice_message(more.id, more.part))
             if self._work(taken):
                 return
-        self._ring(job_id, slice_index)  # The read model is far behind; try again.
+        self._ring(slice_message(job_id, slice_index))  # The read model is far behind; try again.
 
     def in_turn(
         self, network: str, organization_id: UUID, message: Message, work: Callable[[], object]
@@ -154,13 +152,13 @@ class Work:
             with self._lock:
                 found = next(self._free_slices(look), None)
             asked = self._free_others(look)
-        fees = self._free_fees(look)
+            fees = {each for each in look.owners if each.startswith("fee ")}
         if found is not None:
-            self._ring(found.id, found.part)
+            self._ring(slice_message(found.id, found.part))
+        if fees and not fees <= {key for key, *_ in self.counters.claims(FEES)}:
+            self._ring(fees_message())
         if asked and self.publisher.backlog("provision") <= BACKLOG_MAX:
             self._ask(asked, now)
-        if fees and self.publisher.backlog("billing") <= BACKLOG_MAX:
-            self._ask(fees, now)
 
     def _ask(self, asked: Sequence[Due], now: datetime) -> None:
         for each in asked:
@@ -202,17 +200,6 @@ class Work:
         theirs = (self._free(look, owner, ASKED_AT_ONCE) for owner in owners[:ASKED_AT_ONCE])
         in_turn = chain.from_iterable(zip_longest(*theirs))
         return [*islice(filter(None, in_turn), ASKED_AT_ONCE)]
-
-    def _free_fees(self, look: _Look) -> list[Due]:
-        """Find the oldest fee of each organization; later ones wait for it."""
-        owners = [each for each in look.owners if each.startswith("fee ")]
-        if not owners:
-            return []
-        busy = {key for key, *_ in self.counters.claims(FEES, FEE_REST)} | look.busy
-        free = [each for each in owners if each not in busy][:ASKED_AT_ONCE]
-        with self.database.reading() as connection:
-            firsts = (self.due_list.first(connection, each, look.now, 1) for each in free)
-            return [*chain.from_iterable(firsts)]
 
     def _claim_slice(self, job_id: UUID, slice_index: int) -> tuple[Due | None, Due | None]:
         """Take the next slice; return it, and another one that could be taken as well."""
@@ -275,7 +262,7 @@ class Work:
                 until = self.clock() + rest
                 self.counters.move(SLICES, [_key(this)], self._me, None, until, position)
             if left:
-                self._ring(this.id, this.part)
+                self._ring(slice_message(this.id, this.part))
             self._publish_left()
         return not has_ended
 
@@ -287,11 +274,11 @@ class Work:
             return RESTS[min(starts, len(RESTS)) - 1]
         return RESTS[0]
 
-    def _ring(self, job_id: UUID, slice_index: int) -> None:
+    def _ring(self, message: Message) -> None:
         """Publish a message that says there is work, unless one is waiting already."""
         with suppress(Exception):  # Whatever the broker raises, the next beat publishes again.
-            if not self.publisher.backlog("lookup"):
-                self.publisher.publish(slice_message(job_id, slice_index))
+            if not self.publisher.backlog(message.queue):
+                self.publisher.publish(message)
 
     def _leave(self, message: Message, fits: Callable[[], bool]) -> None:
         with self._lock:
@@ -310,12 +297,7 @@ class Work:
 
 
 def _key(due: Due) -> str:
-    """Return the key of a claim; what has moved on since it was asked for has another one.
-
-    The fees of an organization have one together.
-    """
-    if due.kind == "fee":
-        return due.owner
+    """Return the key of a claim; what has moved on since it was asked for has another one."""
     part = due.part if due.part != WHOLE else int(-due.due_at.timestamp() * 1_000)
     return f"{due.id.hex} {part} {due.owner.split()[1]}"
 

@@ -14,7 +14,7 @@ from domain.accounts.wallet import Charge
 from domain.cause import Cause
 from domain.errors import Conflict
 from domain.log.aggregate import Event
-from domain.log.log import Log, as_of
+from domain.log.log import as_of
 from domain.money import format_amount
 from domain.months import first_instant
 
@@ -25,7 +25,6 @@ ActiveAt = Callable[[datetime], Sequence[UUID]]  # Returns the links that were a
 class MonthlyBilling:
     """Freezes and charges fees; both are safe to repeat, in any number of processes at once."""
 
-    log: Log
     committer: Committer
     currency: Currency
 
@@ -60,12 +59,11 @@ class MonthlyBilling:
         with suppress(Conflict):
             self.currency.append(fall_due, cause)
 
-    def charge(self, fee_id: UUID, cause: Cause) -> bool:
+    def charge(self, fee: MonthlyFee, cause: Cause) -> bool:
         """Let the wallet pay a frozen fee; False when it has been paid already.
 
         Raises InsufficientBalance, BillingNotConfigured without a wallet, ServiceUnavailable.
         """
-        fee = self.log.get(MonthlyFee, fee_id)
         if fee.is_charged:
             return False
         fee.record_charged(cause)

@@ -4,7 +4,7 @@ Slices of jobs, links in the making or on their way out, changes of plans, lost 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -224,6 +224,15 @@ class DueList(ReadModel):
     def first(self, connection: Connection, owner: str, now: datetime, most: int) -> list[Due]:
         """Return what an owner has waiting longest."""
         return _read(run(connection, self._first, owner=owner, most=most, **_moments(now)))
+
+    def fees(
+        self, connection: Connection, now: datetime, skipped: Collection[str], most: int
+    ) -> list[Due]:
+        """Return the fees that fell due first, but those of some owners."""
+        columns = self.rows.c
+        due = columns.part == FEE, columns.owner.not_in(skipped), text(_IS_DUE)
+        in_turn = self._all.where(*due).order_by(columns.due_at, columns.position).limit(most)
+        return _read(connection.execute(in_turn, _moments(now)))
 
     def knows(self, connection: Connection, stream_id: UUID) -> bool:
         """Tell whether a stream has work in this list."""

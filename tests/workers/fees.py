@@ -1,7 +1,6 @@
 """Organizations with links that cost a fee each month, and what came of it."""
 
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -18,10 +17,7 @@ from domain.money import format_amount, parse_amount
 from projections.audit.report import Failure
 from projections.models.monthly_fees import FeeRow
 from projections.models.transactions import EntryFilter, Transaction
-from projections.stores.counters import SLICES
 from tests.installation import Process, SetClock
-from workers.routes import Message
-from workers.work import Work
 
 PLAN = BoughtPlan(uuid4(), "eu-5gb-30d", "Europe 5 GB", 0, 5_000, 30, ["AT", "DE"])
 REQUEST = "request-1"
@@ -106,28 +102,12 @@ def fall_due(process: Process, organization_id: UUID, month: str) -> UUID:
     return fee.id
 
 
-def charge(process: Process) -> int:
-    """Let beats ask for the fees that are due, and a worker charge them; return how many."""
-    asked, before = list[Message](), -1
-    parts = {name: getattr(process.due_work, name) for name in Work.__match_args__}
-    queue = SimpleNamespace(publish=asked.append, backlog=lambda _: 0)
-    work = Work(**{**parts, "publisher": queue})  # type: ignore[arg-type]  # As they come.
-    first = count = len(process.events(MonthlyFee.Charged))
-    while count > before:
-        process.projector.catch_up()
-        process.counters.clear(SLICES)  # Instead of waiting until it is asked for again.
-        work.beat()
-        while asked:
-            if (message := asked.pop(0)).actor == "charge_fee":
-                process.monthly_fees.charge(UUID(str(message.arguments[0])))
-        before, count = count, len(process.events(MonthlyFee.Charged))
-    return count - first
-
-
-def bill(process: Process) -> int:
+def bill(process: Process, most: int = 500) -> int:
     """Let a worker record what falls due, and charge it; return how many fees were charged."""
-    process.monthly_fees.run()
-    return charge(process)
+    before = len(process.events(MonthlyFee.Charged))
+    process.monthly_fees.run(most)
+    process.projector.catch_up()
+    return len(process.events(MonthlyFee.Charged)) - before
 
 
 def fees(process: Process, organization_id: UUID) -> list[FeeRow]:

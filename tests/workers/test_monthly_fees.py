@@ -24,7 +24,6 @@ from tests.projections.looking import place_of
 from tests.workers.fees import (
     activate,
     bill,
-    charge,
     charged,
     clock_at,
     customer,
@@ -37,7 +36,6 @@ from tests.workers.fees import (
     switch,
 )
 from tests.workers.meanwhile import around, failing
-from workers import work
 from workers.fees import FAILURES_MAX, PAUSE
 
 FEBRUARY = [("2026-02", "1.50")]
@@ -146,21 +144,38 @@ def test_a_clock_that_goes_back_a_month_and_forth_again_charges_nothing_twice(
 
 
 @pytest.mark.any_database
-def test_a_round_and_a_beat_have_bounds_and_those_who_cannot_pay_hold_up_nobody(
-    process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+def test_a_round_has_bounds_and_those_who_cannot_pay_hold_up_nobody(
+    process: Process, clock: SetClock
 ) -> None:
-    poor = [customer(process, balance="0") for _ in range(2)]
-    organizations = [*poor, *(customer(process) for _ in range(3))]
-    monkeypatch.setattr(work, "ASKED_AT_ONCE", 2)
+    organizations = []
+    for balance in ("0", "0", "9", "9", "9"):
+        organizations.append(customer(process, balance=balance))
+        clock.forward(seconds=1)  # The oldest organization has the first turn.
     clock.now = moment("2026-02-01 00:01")
     counts = []
-    for _ in range(3):
-        process.monthly_fees.run(organizations_max=2)
-        counts.append(sum(map(len, (frozen(process, each) for each in organizations))))
-    assert counts == [2, 4, 5]
-    for _ in organizations:
-        charge(process)
+    for _ in range(4):
+        count = bill(process, most=2)
+        counts.append((sum(len(frozen(process, each)) for each in organizations), count))
+    assert counts == [(2, 0), (4, 2), (5, 1), (5, 0)]
     assert [charged(process, each) for each in organizations] == 2 * [[]] + 3 * [FEBRUARY]
+
+
+@pytest.mark.any_database
+def test_fees_are_charged_in_the_order_in_which_they_fell_due(
+    process: Process, clock: SetClock
+) -> None:
+    organizations = []
+    for _ in range(4):
+        organizations.append(customer(process))
+        clock.forward(seconds=1)
+    first = [(each, "2026-01") for each in reversed(organizations)]
+    for each in first:  # All at one moment.
+        fall_due(process, *each)
+    clock.now = moment("2026-03-01 00:01")
+    assert bill(process) == 12
+    then = [(each, month) for each in organizations for month in ("2026-02", "2026-03")]
+    order = [(each.organization_id, each.month) for each in process.events(MonthlyFee.Charged)]
+    assert order == [*first, *then]
 
 
 def test_what_is_settled_is_not_looked_at_again(
@@ -176,7 +191,6 @@ def test_what_is_settled_is_not_looked_at_again(
 
     for asked in ("history", "find", "follow"):  # The head tells whether it is the same log still.
         monkeypatch.setattr(process.log, asked, looked)
-    monkeypatch.setattr(process.views, "reading", looked)
     for _ in range(10):
         clock.forward(days=2)
         process.monthly_fees.run()
@@ -245,7 +259,7 @@ def run_other(other: Process, clock: SetClock) -> Callable[[], object]:
     """A function that gives the other process its tick, a moment later."""
 
     def run() -> None:
-        clock.forward(seconds=1)
+        clock.forward(seconds=3)  # Then a fee that is being charged is free for others.
         assert bill(other) == 1
 
     return run
@@ -287,10 +301,11 @@ def test_another_process_may_do_all_of_it_in_between(
         Kill("committer.commit", "after", is_frozen=True, is_charged=True),
     ],
 )
-def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
+def test_a_process_that_is_killed_leaves_the_rest_to_the_next(  # noqa: PLR0913  # Fixtures are named one by one.
     process: Process,
     other: Process,
     organization_id: UUID,
+    clock: SetClock,
     monkeypatch: pytest.MonkeyPatch,
     kill: Kill,
 ) -> None:
@@ -299,6 +314,7 @@ def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
         bill(process)
     assert frozen(other, organization_id) == (dict(FEBRUARY) if kill.is_frozen else {})
     assert charged(other, organization_id) == (FEBRUARY if kill.is_charged else [])
+    clock.forward(seconds=3)
     assert bill(other) == (0 if kill.is_charged else 1)
     assert charged(other, organization_id) == FEBRUARY
     assert failures(other) == []
@@ -306,7 +322,11 @@ def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
 
 @pytest.mark.any_database
 def test_what_is_frozen_stays_whatever_changes_before_the_charge(
-    process: Process, other: Process, organization_id: UUID, monkeypatch: pytest.MonkeyPatch
+    process: Process,
+    other: Process,
+    organization_id: UUID,
+    clock: SetClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     around(monkeypatch, process, "committer.commit", before=failing(Killed()))
     with pytest.raises(Killed):
@@ -316,6 +336,7 @@ def test_what_is_frozen_stays_whatever_changes_before_the_charge(
     activate(other, organization_id)
     activate(other, organization_id)
     set_fee(other, organization_id, "7")
+    clock.forward(seconds=3)
     assert bill(other) == 1
     assert charged(other, organization_id) == FEBRUARY
     assert fee_of(other, organization_id).is_charged
