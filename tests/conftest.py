@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.app.cli.shell import Shell, migrated_home, nowhere, shell
+from tests.app.http.clients.packages import axe, node
 from tests.canaries import no_canary_is_logged, watched_logging
 from tests.house.running import Served
 from tests.installation import (
@@ -35,6 +36,7 @@ from tests.servers.scheduling import Shares, uses_broker
 from tests.servers.second_try import NEEDS_SERVER, Outcome
 
 __all__ = [
+    "axe",
     "broker_url",
     "browser",
     "databases",
@@ -43,6 +45,7 @@ __all__ = [
     "migrated_home",
     "no_canary_is_logged",
     "nobody_waits_for_a_second_connection",
+    "node",
     "nowhere",
     "pooler",
     "postgres",

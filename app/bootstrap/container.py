@@ -469,8 +469,7 @@ class Container:
                 record=self.record_call,
             )
         except ValueError as error:
-            message = f"the base URL of {name} {error}"
-            raise WrongSetting(message) from None
+            raise WrongSetting(f"the base URL of {name} {error}") from None
         self.remote_apis.append(api)
         return api
 

@@ -157,8 +157,7 @@ def _load_key(container: Container, kid: str) -> tuple[KeyStore[Any], str, Row]:
             row = _key(container, each)
             if row["kid"] == kid and each.state != "revoked":
                 return store, each.kid, row
-    message = f"there is no key {kid}, or it is revoked; see: python -m app keys list"
-    raise NotPossible(message)
+    raise NotPossible(f"there is no key {kid}, or it is revoked; see: python -m app keys list")
 
 
 def _ends(container: Container, kind: Kind, kid: str, actor: str | None) -> dict[str, list[str]]:

@@ -42,8 +42,7 @@ def import_log(
     exported, if lines are missing, or if a note is not of this log.
     """
     if range_of(path).exists():
-        message = f"{path}: is a part of an export, for {range_of(path)} stands beside it"
-        raise NoExport(message)
+        raise NoExport(f"{path}: is a part of an export, for {range_of(path)} stands beside it")
     with path.open("rb") as file:
         migrate(container)
         claims = Claims(

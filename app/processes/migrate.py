@@ -45,8 +45,7 @@ def migrate(
         if fault := persistence.fault():
             raise CannotMigrate(fault)
         if persistence.has_lost_its_log():
-            message = f"DATABASE_URL: {_lost_log(persistence.location)}"
-            raise CannotMigrate(message)
+            raise CannotMigrate(f"DATABASE_URL: {_lost_log(persistence.location)}")
         with persistence.migrating():
             container.open_log(create=True).close()
             persistence.protect_log()
@@ -63,11 +62,9 @@ def migrate(
             with container.views.writing() as connection:
                 define(connection, VIEWS[connection.dialect.name])
     except NewerSchema as error:
-        message = f"DATABASE_URL: {error}"
-        raise CannotMigrate(message) from error
+        raise CannotMigrate(f"DATABASE_URL: {error}") from error
     except (OSError, SQLAlchemyError, PersistenceError, persistence.error) as error:
-        message = f"DATABASE_URL: {_trouble(error, persistence.location)}"
-        raise CannotMigrate(message) from error
+        raise CannotMigrate(f"DATABASE_URL: {_trouble(error, persistence.location)}") from error
     return built
 
 

@@ -332,8 +332,7 @@ class ApiClient(Root):
     def rotate_secret(self, secret_hash: str, cause: Cause, old_ends: timedelta = OLD_ENDS) -> None:
         """Add a secret; the one before it stays valid for a while, any older one ends at once."""
         if self.revoked:
-            message = f"client {self.client_id} is revoked"
-            raise NotPossible(message)
+            raise NotPossible(f"client {self.client_id} is revoked")
         self.record(
             self.SecretRotated,
             cause,

@@ -186,12 +186,8 @@ class Log(Application[UUID]):
         """Yield the events of a stream from a version back to its first, read in parts."""
         while from_version > 0:
             may_block()
-            try:
-                stored = self.recorder.select_events(
-                    stream_id, lte=from_version, desc=True, limit=BACKWARDS_EVENTS
-                )
-            except PersistenceError as error:
-                raise ServiceUnavailable from error
+            last = {"lte": from_version, "desc": True, "limit": BACKWARDS_EVENTS}
+            stored = _query(self.recorder.select_events, stream_id, **last)
             yield from map(self.mapper.to_domain_event, stored)
             from_version = from_version - len(stored) if stored else 0
 
@@ -314,11 +310,7 @@ class Log(Application[UUID]):
         if not streams:
             return []
         may_block()
-        try:
-            newest: Sequence[StoredEvent] = self.recorder.select_newest(streams)  # type: ignore[attr-defined]  # Ours have this.
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
-        return newest
+        return _query(self.recorder.select_newest, streams)  # type: ignore[attr-defined]  # Ours have this.
 
     def _at_version(self, event: StoredEvent) -> Sequence[StoredEvent]:
         version = event.originator_version
@@ -333,10 +325,7 @@ class Log(Application[UUID]):
 
     def streams(self, stream_ids: Collection[UUID]) -> list[Recorded]:
         """Return every event of some streams, in the order of the log."""
-        try:
-            rows: Sequence[LogRow] = self.recorder.select_streams(stream_ids)  # type: ignore[attr-defined]  # Ours have this.
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+        rows: Sequence[LogRow] = _query(self.recorder.select_streams, stream_ids)  # type: ignore[attr-defined]  # Ours have this.
         return [
             Recorded(position, decode(as_id(stream), *rest)) for position, stream, *rest in rows
         ]
@@ -346,10 +335,7 @@ class Log(Application[UUID]):
 
         Raises Poisoned for a stream id that is no UUID; the rest of a row is not checked.
         """
-        try:
-            rows: Sequence[LogRow] = self.recorder.select_rows(after, limit, frozenset())  # type: ignore[attr-defined]  # Ours have this.
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+        rows: Sequence[LogRow] = _query(self.recorder.select_rows, after, limit, frozenset())  # type: ignore[attr-defined]  # Ours have this.
         stored = []
         for position, stream, version, topic, state in rows:
             try:
@@ -361,11 +347,7 @@ class Log(Application[UUID]):
 
     def count(self, after: int, until: int, most: int = 1 << 62) -> int:
         """Count the events after a position and up to another, but not further than to `most`."""
-        try:
-            found: int = self.recorder.count_rows(after, until, most)  # type: ignore[attr-defined]  # Ours have this.
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
-        return found
+        return _query(self.recorder.count_rows, after, until, most)  # type: ignore[attr-defined,no-any-return]  # Ours have this.
 
     def position_before(self, moment: datetime, known: int = 0) -> int:
         """Return the position of the last event before a moment, by halving from a `known` one."""
@@ -391,10 +373,7 @@ class Log(Application[UUID]):
         Events of `unused` topics are skipped without decoding. An unknown topic is not skipped,
         because a newer release may use it.
         """
-        try:
-            rows = self.recorder.select_rows(after, limit, unused)  # type: ignore[attr-defined]  # Ours have this.
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+        rows = _query(self.recorder.select_rows, after, limit, unused)  # type: ignore[attr-defined]  # Ours have this.
         if until is not None:
             rows = [row for row in rows if row[0] <= until]
         events: list[Recorded] = []
@@ -442,21 +421,15 @@ class Log(Application[UUID]):
 
     def head(self) -> int:
         """Return the position of the newest event; 0 for an empty log."""
-        try:
-            return self._see(self.recorder.max_notification_id() or 0)
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+        return self._see(_query(self.recorder.max_notification_id) or 0)
 
     def fault(self) -> str | None:
         """Say why positions of new events might not rise, and what mends it; None if they do.
 
         Raises ServiceUnavailable if the log cannot be reached.
         """
-        try:  # On SQLite positions rise by themselves, so it is enough that the log answers.
-            check: Callable[[], object] = getattr(self.recorder, "fault", self.head)
-            found = check()
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+        # On SQLite positions rise by themselves, so it is enough that the log answers.
+        found: object = _query(getattr(self.recorder, "fault", self.head))
         return found if isinstance(found, str) else None
 
     def _see(self, position: int) -> int:
@@ -504,12 +477,17 @@ class Log(Application[UUID]):
     ) -> Iterable[Event]:
         """Return all events of a stream after a version, in order."""
         may_block()
-        try:
-            stored = self.recorder.select_events(stream_id, gt=after_version, lte=up_to_version)
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
-        decode = self.mapper.to_domain_event
+        select, decode = self.recorder.select_events, self.mapper.to_domain_event
+        stored = _query(select, stream_id, gt=after_version, lte=up_to_version)
         return [decode(each) for each in stored]  # type: ignore[misc]  # topics name our events only
+
+
+def _query(read: Callable[..., T], *which: Any, **named: Any) -> T:
+    """Query the recorder; raises ServiceUnavailable if it cannot be reached."""
+    try:
+        return read(*which, **named)
+    except PersistenceError as error:
+        raise ServiceUnavailable from error
 
 
 def _bytes(state: object) -> bytes:

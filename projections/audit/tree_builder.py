@@ -35,11 +35,10 @@ class TreeBuilder(Consumer):
     def start(self, lost: Position | None) -> EventRef | None:
         """Start after the last kept leaf, or before the first event if there is none."""
         if lost is not None:
-            message = (
+            raise Stopped(
                 f"the log has no longer the event at {lost.position}; "
                 "see: python -m app audit verify"
             )
-            raise Stopped(message)
         with self._database.reading() as connection:
             _, position = self._tree.end(connection)
         if not position:
@@ -71,8 +70,7 @@ class TreeBuilder(Consumer):
         super().catch_up(until, progress)
         position = self._positions.all(self._database).get(self.name)
         if position is not None and position.failure is not None:
-            message = f"{self.name}: {position.failure}"
-            raise Stopped(message)
+            raise Stopped(f"{self.name}: {position.failure}")
 
     def restart(self, progress: Progress = ignore_progress) -> int:
         """Forget the kept leaves and add the log as it is now; return the position reached."""

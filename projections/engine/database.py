@@ -13,7 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from domain.blocking import may_block
 from domain.errors import ServiceUnavailable
-from projections.engine.hot_reads import HotStatement, ThreadConnections, execute
+from projections.engine.hot_reads import HotStatement, execute
 
 # Connections that are left to hot reads and writes, since ordinary reads may be slow.
 FREE_MIN = 2
@@ -30,11 +30,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Database:
-    """One engine. Reads run in autocommit, writes in one transaction each.
-
-    On SQLite each thread keeps the connection that it reads on, because borrowing one costs more
-    than most reads. On PostgreSQL each connection is a process of the server, so it is returned.
-    """
+    """One engine. Reads run in autocommit, writes in one transaction each."""
 
     def __init__(
         self,
@@ -48,48 +44,49 @@ class Database:
         """
         self.engine = engine
         self._require = require
-        self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._is_sqlite = engine.dialect.name == "sqlite"  # Whose driver begins nothing by itself.
+        apart = {"sqlite_begin": ""} if self._is_sqlite else {"isolation_level": "AUTOCOMMIT"}
+        self._reading = engine.execution_options(**apart)
         # SQLite takes the write lock at once, because upgrading a read lock later can fail as busy.
         self._writing = engine.execution_options(sqlite_begin="IMMEDIATE")
         self._durable = (durable or engine).execution_options(sqlite_begin="IMMEDIATE")
-        self._is_sqlite = engine.dialect.name == "sqlite"
-        self._own = ThreadConnections(self._reading)
         pool: Any = engine.pool
         self._wait_s = pool.timeout()
-        self._lent = (self._own if self._is_sqlite else pool).lent  # Both lend in autocommit.
+        self._lent = getattr(pool, "lent", self._borrow)  # Both lend in autocommit.
         self._slots = Semaphore(max(1, pool.size() - FREE_MIN))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Lend this thread's connection for single statements; each sees the newest commit.
+        """Lend a connection for single statements; each sees the newest commit.
 
         Read every result to its end: an open result would keep reading an old state.
         """
         may_block()
         self._require()
-        if not self._is_sqlite:
-            with self._slot(), self._reading.connect() as borrowed:
-                yield borrowed
-            return
-        try:
-            yield self._own.connection()
-        except BaseException:
-            self._own.close()  # The connection may be broken, or a result may be half read.
-            raise
+        with self._slot(), self._reading.connect() as borrowed:
+            yield borrowed
 
     @contextmanager
     def _slot(self) -> Iterator[None]:
         """Limit the ordinary reads at once, so that hot reads and writes find a connection."""
-        if self._is_sqlite:
-            yield
-            return
         if not self._slots.acquire(timeout=self._wait_s):
-            message = "all connections for ordinary reads are in use"
-            raise PoolTimeout(message)
+            raise PoolTimeout("all connections for ordinary reads are in use")
         try:
             yield
         finally:
             self._slots.release()
+
+    @contextmanager
+    def _borrow(self) -> Iterator[Any]:
+        """Lend a bare connection of the driver; it is dropped when the block raises."""
+        borrowed = self.engine.raw_connection()
+        try:
+            yield borrowed.driver_connection
+        except BaseException:
+            borrowed.invalidate()  # It may be broken, or a result may be half read.
+            raise
+        finally:
+            borrowed.close()
 
     def rows(self, hot: HotStatement, **values: Any) -> Sequence[Sequence[Any]]:
         """Run a hot read. If the driver fails, run it again through `reading`."""
@@ -130,8 +127,7 @@ class Database:
         return not busy
 
     def close(self) -> None:
-        """Close this thread's connection and the idle ones; other threads' close when they end."""
-        self._own.close()
+        """Close the idle connections; the others close when they are given back."""
         self.engine.dispose()
         self._durable.dispose()
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
@@ -36,6 +37,7 @@ from sqlalchemy import (
 
 from domain.accounts.paid_price import REFUND_REASONS, RefundReason, Repaying
 from domain.accounts.wallet import PAID_IN, Wallet, kind_and_direction, links_of
+from domain.aggregates import topics_but
 from domain.ids import as_id
 from domain.log.aggregate import ByOperator, Event
 from domain.log.log import Recorded
@@ -44,7 +46,7 @@ from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf
 from projections.engine.inserting import Row as Values
 from projections.engine.inserting import insert_many, upsert
-from projections.engine.read_model import ReadModel
+from projections.engine.read_model import BATCH_EVENTS_MAX, ReadModel
 from projections.engine.shape import (
     MORE_MAY_COME,
     PLAN_NAME,
@@ -273,12 +275,6 @@ class Transactions(ReadModel):
             Column("transaction_id", Uuid, primary_key=True),
         )
         self.hours = TransactionHours(self)
-        # The reasons of refunds that the next batch has, because a batch ended within their commit.
-        self.reasons = self.table(
-            "refund_reasons",
-            Column("transaction_id", Uuid, primary_key=True),
-            Column("reason", String, nullable=False),
-        )
         self._before = HotStatement(self._newest_before())
         self._next: dict[Sequence[str], HotStatement] = {}  # By the types that are wanted.
         columns = self.rows.c
@@ -286,13 +282,13 @@ class Transactions(ReadModel):
         news = select(columns.organization_id, columns.kind).distinct()
         self._news = HotStatement(news.where(OneOf(columns.kind, "kinds"), *new))
         # In the order in which readers lock them, so that a swap cannot deadlock with a reader.
-        return [self.links, self.hours.rows, self.reasons, self.rows]
+        return [self.links, self.hours.rows, self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Insert the entries of the batch in one statement, their links and counts in others."""
         rows: list[Values] = []
         links: list[dict[str, Any]] = []
-        reasons = self._reasons(connection, [each.event for each in batch])
+        reasons = self._reasons(batch)
         for recorded in batch:
             event = recorded.event
             if isinstance(event, Wallet.Moved):
@@ -303,26 +299,19 @@ class Transactions(ReadModel):
         insert_many(connection, self.links, links)
         self.hours.add(connection, rows)
 
-    def _reasons(
-        self, connection: Connection, events: Sequence[Event]
-    ) -> Mapping[UUID, RefundReason]:
+    def _reasons(self, batch: Sequence[Recorded]) -> Mapping[UUID, RefundReason]:
         """Return the reasons of the refunds in a batch, as the events of their failures tell them.
 
-        A failure comes before its refunds, in the same commit. If the batch ends between them, the
-        reason is stored for the next batch.
+        A failure comes before its refunds, in the same commit. If the batch began between them, an
+        older refund, which does not tell its reason, has it from the log.
         """
-        known: dict[UUID, RefundReason] = {}
-        for event in events:
-            if isinstance(event, Repaying):
-                known |= event.reasons()
-        refunds = {e.transaction_id for e in events if isinstance(e, Wallet.Refunded)}
-        rows = [{"transaction_id": e, "reason": known[e]} for e in known.keys() - refunds]
-        insert_many(connection, self.reasons, rows)
-        if untold := refunds - known.keys():
-            columns = self.reasons.c
-            stored = self.reasons.delete().where(columns.transaction_id.in_(untold))
-            found = connection.execute(stored.returning(columns.transaction_id, columns.reason))
-            known |= dict(map(tuple, found.all()))
+        known = _reasons_in([each.event for each in batch])
+        refunds = (each.event for each in batch if isinstance(each.event, Wallet.Refunded))
+        if any(not each.reason and each.transaction_id not in known for each in refunds):
+            last = batch[0].position - 1
+            after = max(0, last - BATCH_EVENTS_MAX)
+            before = self.log.follow(after, BATCH_EVENTS_MAX, topics_but((Repaying,)), last)
+            known = _reasons_in([each.event for each in before.events]) | known
         return known
 
     def get(
@@ -560,6 +549,12 @@ def replayed(events: Iterable[Recorded]) -> Iterator[Replayed]:
             entry = STORED.read([row[name] for name in STORED.names])
             by = actor if event.request_id == request_id else None
             yield Replayed(event.organization_id, event.timestamp, entry, by)
+
+
+def _reasons_in(events: Iterable[Event]) -> dict[UUID, RefundReason]:
+    """Return the reasons that these events tell, by the refunds that they are of."""
+    repaying = (each for each in events if isinstance(each, Repaying))
+    return dict(chain.from_iterable(each.reasons().items() for each in repaying))
 
 
 def _within(wanted: EntryFilter) -> tuple[int, int]:

@@ -246,8 +246,7 @@ class Counters:
         with self._database.writing(durable=True) as connection:
             [row] = run(connection, _COUNT, earliest=NEVER, latest=NEVER, **values).fetchall()
             if int(row[0]) * _MICROSECOND > SIMULATED_AHEAD_MAX:
-                message = "the simulated network would be more than ten years ahead"
-                raise NotPossible(message)
+                raise NotPossible("the simulated network would be more than ten years ahead")
             also(connection)
             return self.simulated_ahead(organization_id, connection)
 

@@ -70,6 +70,11 @@ LATER = """new Promise((seen, given_up) => {
   look();
 })"""
 
+# What axe finds: the rule, and each element that breaks it.
+FLAWS = """%s;
+axe.run(document, %s).then(found => found.violations.flatMap(
+  rule => rule.nodes.map(node => `${rule.id}: ${node.html}`)))"""
+
 
 class Failed(AssertionError):
     """Raised when the browser or the page refuses what it is told."""
@@ -254,6 +259,12 @@ class Page:
             reason = f"{expression}: {found['exceptionDetails']['exception']['description']}"
             raise Failed(reason)
         return found["result"].get("value")
+
+    def flaws(self, axe: str, *rules: str) -> list[str]:
+        """Return what axe finds that not everybody can use, by these rules, else by all."""
+        only = {"runOnly": rules} if rules else {}
+        found: list[str] = self.value(FLAWS % (axe, json.dumps(only)))
+        return found
 
     def until(self, expression: str) -> Any:
         """Wait until an expression is true, on this page or one that it leads to; return it."""

@@ -143,8 +143,7 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
         return Found(NumberFacts(phone_number, valid=False), NAME, details=details, free=free)
     line = number.line_type_intelligence or LineTypeIntelligence()
     if TOO_FAST in codes_of(line.error_code):
-        message = "twilio limits our calls"
-        raise Busy(message)
+        raise Busy("twilio limits our calls")
     if line.error_code:
         has_no_answer(NAME, line.error_code, "$.line_type_intelligence.error_code")
     kind = LINE_TYPES.get(line.type or "", "unknown")

@@ -73,7 +73,9 @@ def test_a_refund_leads_to_its_charge_and_to_the_statement(
         assert page.value(f"location.origin === '{origin}'")
 
 
-def test_no_page_is_wider_than_its_window_in_light_or_dark(browser: Browser, shop: Shop) -> None:
+def test_every_page_fits_its_window_and_everybody_can_use_it(
+    browser: Browser, shop: Shop, axe: str
+) -> None:
     story = shop.get("/transactions?kind=refund").partition('class="what"><a href="')[2]
     paths = ["/", "/?days=365", "/wallets", f"/wallets/{shop.acme}", "/transactions", "/statements"]
     paths += [story.partition('"')[0], f"/statements/{shop.acme}?month=2026-03", "/margin"]
@@ -81,11 +83,12 @@ def test_no_page_is_wider_than_its_window_in_light_or_dark(browser: Browser, sho
     grounds = set()
     for dark in (False, True):
         with opened(browser, shop, DESK, dark=dark) as (page, origin):
-            for path in paths[:1] if dark else paths:
+            for path in paths:
                 page.open(f"{origin}{path}")
                 for width in (DESK, PHONE):
                     page.resize(width)
                     assert page.value(OVERFLOW) == 0, (path, width)
+                assert page.flaws(axe) == [], path
             grounds.add(page.value("getComputedStyle(document.body).backgroundColor"))
             page.problems[:] = [each for each in page.problems if "404" not in each]
     assert len(grounds) == 2

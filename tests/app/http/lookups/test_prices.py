@@ -44,7 +44,7 @@ def test_a_process_that_was_stopped_reads_the_price_before_it_charges(
     assert charged(service) == "0.005"
     read_s = service.container.prices.read_s
     set_elsewhere(service, 30_000)
-    monkeypatch.setattr("domain.accounts.prices.time.monotonic", lambda: read_s + STALE_S)
+    monkeypatch.setattr("domain.accounts.prices.time.monotonic", lambda: read_s + STALE_S - 1)
     assert charged(service) == "0.005"
     monkeypatch.setattr("domain.accounts.prices.time.monotonic", lambda: read_s + STALE_S + 1)
     assert charged(service) == "0.03"
