@@ -124,9 +124,7 @@ def charges(process: Process, organization_id: UUID) -> list[Transaction]:
     """Return the transactions of monthly fees, oldest first."""
     process.projector.catch_up()
     wanted = EntryFilter(kind="monthly_link_fee")
-    found, _ = process.read(
-        process.transactions.page, organization_id, wanted, offset=0, limit=1_000
-    )
+    found, _ = process.read(process.transactions.page, organization_id, wanted, slice(0, 1_000))
     return found[::-1]
 
 
