@@ -147,8 +147,7 @@ class MonthlyFees:
             return
 
         def active_at(moment: datetime) -> Sequence[UUID]:
-            with self.database.reading() as connection:
-                return self.links.active_at(connection, account.organization_id, moment)
+            return self.database.read(self.links.active_at, account.organization_id, moment)
 
         history = self.log.history(account.organization_id)
         for month in missing:
