@@ -322,7 +322,7 @@ def retry(session: Session) -> Mapping[str, int]:
     with session.reading() as connection:
         owners, _ = container.due_list.owners(connection, FOREVER)
         listed = (container.due_list.first(connection, it, FOREVER, RETRY_MAX) for it in owners)
-        found = [*chain.from_iterable(listed)]
+        found = [each for each in chain.from_iterable(listed) if each.kind != "fee"]
     with _working(container) as drain:
         for each in found:
             container.publisher.publish(MESSAGES[each.kind](each))
