@@ -105,10 +105,9 @@ from projections.audit.report import Failure
 from projections.audit.stored_tree import StoredTree
 from projections.audit.tree_builder import TreeBuilder
 from projections.audit.witnesses import Claim, Claims, StoredLeaves, Witness
-from projections.engine.consumer import Source
 from projections.engine.database import Database
 from projections.engine.freshness import Freshness
-from projections.engine.positions import Positions
+from projections.engine.positions import Positions, Source
 from projections.engine.projector import Projector
 from projections.engine.read_model import ReadModel
 from projections.finance.views import ON_FILES
@@ -341,8 +340,8 @@ class Container:
         return found
 
     waker = part(lambda c: c.persistence.waker(c.log.appended))
-    freshness = auto(Freshness, database="views")
     source = auto(Source, database="views")  # What every consumer of the log needs.
+    freshness = auto(Freshness)
     projector = auto(Projector)
 
     # What an auditor can check.

@@ -467,7 +467,7 @@ def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     """
     parts, owner, at = given.parts, caller.organization_id, given.found.id
     # So that what was asked for before does not seem to have failed.
-    wait_until_projected(parts.log, parts.views, parts.positions, [WebhookPlanner.name])
+    wait_until_projected(parts.source, [WebhookPlanner.name])
     undelivered = partial(parts.webhook_deliveries.undelivered, owner, at, given.body["since"])
     accepted, replayed = parts.webhooks.redeliver_failed(
         owner, at, Failed(given.body["since"], undelivered), given.key, given.cause()
