@@ -141,7 +141,7 @@ from workers.checkpoints import Checkpoints
 from workers.cut_off import CutOff
 from workers.dispatcher import Dispatcher
 from workers.driving import Driving
-from workers.fees import FeeRound, MonthlyFees
+from workers.fees import MonthlyFees
 from workers.links import CreateEndpoint, PlaceOrder
 from workers.lost_orders import LostOrders
 from workers.months import MonthEnd
@@ -690,7 +690,6 @@ class Container:
 
     # Monthly fees, and the end of a month.
 
-    fee_round = auto(FeeRound)
     fee_billing = auto(MonthlyBilling)
     monthly_fees = auto(MonthlyFees, billing="fee_billing", database="views")
     month_end = auto(MonthEnd)

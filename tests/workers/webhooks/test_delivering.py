@@ -540,7 +540,8 @@ def test_what_has_failed_or_was_cancelled_since_a_moment_is_told_again(
     monkeypatch.setattr(webhook_commands, "REDELIVERED_MAX", 2)
 
     def ask(key: str, failed: Failed = failed) -> tuple[list[UUID], bool, bool]:
-        asked, replayed = commands.redeliver_failed(owner, endpoint, failed, key, process.cause())
+        found = commands.get(owner, endpoint)
+        asked, replayed = commands.redeliver_failed(found, failed, key, process.cause())
         return asked.delivery_ids, asked.has_more, replayed
 
     assert ask("k-1") == (told[:2], True, False)
@@ -557,7 +558,7 @@ def test_what_has_failed_or_was_cancelled_since_a_moment_is_told_again(
     assert [each.id for each in lab.sender.attempts] == [str(each) for each in told]
     left = {each.id for each in lab.deliveries(owner, endpoint) if each.status == "failed"}
     assert left == {first}
-    commands.change(owner, endpoint, Changes(enabled=False), process.cause())
+    commands.change(commands.get(owner, endpoint), Changes(enabled=False), process.cause())
     assert ask("k-1") == (told[:2], True, True)
     with pytest.raises(WebhookDisabled):
         ask("k-4")
