@@ -44,8 +44,8 @@ def migrate(
     try:
         if fault := persistence.fault():
             raise CannotMigrate(fault)
-        if lost := _lost_log(container):
-            raise CannotMigrate(f"DATABASE_URL: {lost}")
+        if persistence.has_lost_its_log():
+            raise CannotMigrate(f"DATABASE_URL: {_lost_log(persistence.location)}")
         with persistence.migrating():
             container.open_log(create=True).close()
             persistence.protect_log()
@@ -102,8 +102,8 @@ def _warn_of_losses(container: Container, warn: Callable[[str], object]) -> None
 def missing_tables(container: Container) -> str | None:
     """Say that the installation, its log or its tables are not there; None if they are."""
     persistence = container.persistence
-    if lost := _lost_log(container):
-        return lost
+    if persistence.has_lost_its_log():
+        return _lost_log(persistence.location)
     if not persistence.exists():
         return (
             f"there is no database at {persistence.location}; a new installation begins with: "
@@ -112,15 +112,8 @@ def missing_tables(container: Container) -> str | None:
     return None if is_migrated(container) else NOT_MIGRATED
 
 
-def _lost_log(container: Container) -> str | None:
-    """Say that other files (SQLite) are there, and that of the log is not.
-
-    Asked in this order, because another process may just be making all of them, the log first.
-    """
-    persistence = container.persistence
-    if persistence.occupied() is None or persistence.exists():
-        return None
-    return f"the log {persistence.location} is gone, but the files beside it are there; {RESTORE}"
+def _lost_log(location: str) -> str:
+    return f"the log {location} is gone, but the files beside it are there; {RESTORE}"
 
 
 def is_migrated(container: Container) -> bool:

@@ -164,6 +164,13 @@ class SqliteFiles:
         """Tell whether the three files are there."""
         return all(each.is_file() for each in self._files())
 
+    def has_lost_its_log(self) -> bool:
+        """Tell whether any of the other files is there, and that of the log is not.
+
+        Asked in this order, because another process may just be making all of them, the log first.
+        """
+        return self.occupied() is not None and not self.path.exists()
+
     def fault(self) -> str | None:
         """Name the first file that is no longer the one that was opened here."""
         for file in self._opened:
