@@ -31,7 +31,6 @@ from domain.money import format_amount
 from domain.webhooks.commands import Changes
 from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sums
-from projections.engine.read_model import Window
 from projections.engine.shape import Moment, Shape
 from projections.models.due import Due
 from projections.models.jobs import JobCounts, row_of
@@ -471,7 +470,7 @@ def _deliveries(container: Container, endpoint: WebhookEndpoint) -> list[Deliver
     found: list[Delivery] = []
     while True:
         part, total = container.webhook_deliveries.page(
-            endpoint.organization_id, endpoint.id, Window(len(found), DELIVERIES_MAX)
+            endpoint.organization_id, endpoint.id, len(found), DELIVERIES_MAX
         )
         found += part
         if not part or len(found) >= total:

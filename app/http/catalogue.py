@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from app.http.edge.input import NO_NUL, PageQuery, Query, Reads, choice, described, parse_id
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.replies import Page, example, show_page, wait_for, window_of
+from app.http.edge.replies import Page, example, show_page, span_of, wait_for
 from app.http.edge.request import Given
 from app.security.authorization import Caller
 from domain import regions
@@ -224,7 +224,7 @@ def list_plans(caller: Caller, given: Given[None]) -> Page[Plan]:
     wait_for(parts, parts.plans.name)
     wanted = PlanFilter(**{name: query.get(name) for name in FILTERS})
     with parts.views.reading() as connection:
-        rows, total = parts.plans.page(connection, caller.organization_id, wanted, window_of(query))
+        rows, total = parts.plans.page(connection, caller.organization_id, wanted, **span_of(query))
     now = parts.clock()
     return show_page([show_plan(row.at(now)) for row in rows], total, query)
 

@@ -7,21 +7,11 @@ from datetime import UTC, datetime
 from functools import cache, cached_property
 from itertools import chain
 from operator import attrgetter
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 from uuid import UUID
 
 from msgspec import Struct
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Index,
-    MetaData,
-    Select,
-    Table,
-    bindparam,
-    select,
-)
+from sqlalchemy import Column, ColumnElement, Connection, Index, MetaData, Table, bindparam, select
 from sqlalchemy.schema import SchemaItem
 
 from domain.aggregates import topics_but
@@ -40,20 +30,8 @@ Uses = tuple[type[Event], ...]
 
 NEVER = datetime.max.replace(tzinfo=UTC)  # The beginning of what has none in its row.
 R = TypeVar("R", bound=Struct)
-S = TypeVar("S", bound=Select[Any])
 
 _position = attrgetter("position")
-
-
-class Window(NamedTuple):
-    """The part of a list that is wanted: at most so many, behind the first ones."""
-
-    offset: int
-    limit: int
-
-    def of(self, found: S) -> S:
-        """Select this part of what is found."""
-        return found.offset(self.offset).limit(self.limit)
 
 
 class Batch:

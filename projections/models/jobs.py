@@ -37,7 +37,7 @@ from domain.personal import Sealed
 from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import insert_many
-from projections.engine.read_model import ReadModel, Window, execute_many
+from projections.engine.read_model import ReadModel, execute_many
 from projections.engine.shape import Stored
 
 
@@ -205,7 +205,7 @@ class Jobs(ReadModel):
         counted = select(columns.month, func.count()).where(theirs, *conditions)
         found = select(columns.position).where(theirs, OneOf(columns.month, "months"), *conditions)
         found = found.order_by(columns.position.desc())
-        found = found.limit(bindparam("limit")).offset(bindparam("offset"))
+        found = found.limit(bindparam("most")).offset(bindparam("skipped"))
         shown = select(*(columns[name] for name in STORED.names))
         shown = shown.where(theirs, columns.position.in_(found))
         page = HotStatement(shown.order_by(columns.position.desc()))
@@ -269,13 +269,15 @@ class Jobs(ReadModel):
         found = database.rows(self._counts, job=job_id, organization=organization_id)
         return STORED.read(found[0]) if found else None
 
-    def page(
+    def page(  # noqa: PLR0913  # Whose jobs, which of them, and which page.
         self,
         database: Database,
         organization_id: UUID,
         status: JobStatus | None,
         exists: Callable[[str], bool],
-        window: Window,
+        *,
+        offset: int,
+        limit: int,
     ) -> tuple[list[JobCounts], int]:
         """Return one page of an organization's jobs, newest first, and how many match in all.
 
@@ -287,9 +289,9 @@ class Jobs(ReadModel):
             wanted["status"] = status
         left = {month: count for month, count in database.rows(counted, **wanted) if exists(month)}
         total = sum(left.values())
-        if window.offset >= total:
+        if offset >= total:
             return [], total
-        rows = database.rows(page, **wanted, months=[*left], **window._asdict())
+        rows = database.rows(page, **wanted, months=[*left], most=limit, skipped=offset)
         return [*map(STORED.read, rows)], total
 
     def all(

@@ -38,7 +38,7 @@ from domain.personal import Sealed, open_text
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import upsert
-from projections.engine.read_model import ReadModel, Window
+from projections.engine.read_model import ReadModel
 from projections.engine.shape import Stored, stored
 from projections.engine.trigrams import ESCAPE, pattern, trigram_index
 
@@ -273,25 +273,31 @@ class Links(ReadModel):
             self._write(connection, rows.values())
 
     def page(
-        self, database: Database, organization_id: UUID, wanted: LinkFilter, window: Window
+        self,
+        database: Database,
+        organization_id: UUID,
+        wanted: LinkFilter,
+        *,
+        offset: int,
+        limit: int,
     ) -> tuple[list[LinkRow], int]:
         """Return one page of an organization's links, newest first, and how many match in all."""
         with database.reading() as connection:
             if wanted.search is not None:
-                return self._searched(connection, organization_id, wanted, window)
+                return self._searched(connection, organization_id, wanted, offset, limit)
             if wanted.since is not None:
-                return self._changed(connection, organization_id, wanted, window)
+                return self._changed(connection, organization_id, wanted, offset, limit)
             total = self._total(connection, organization_id, wanted.status)
-            if window.offset >= total:
+            if offset >= total:
                 return [], total
-            link, newest = self.rows.c, total - window.offset
+            link, newest = self.rows.c, total - offset
             rows = self._newest_first().where(link.organization_id == organization_id)
             if wanted.status is None:
-                rows = rows.where(link.number <= newest, link.number > newest - window.limit)
+                rows = rows.where(link.number <= newest, link.number > newest - limit)
             else:  # Positions from an index alone; whole rows would be read up to the offset.
                 same = (link.organization_id == organization_id, link.status == wanted.status)
                 found = select(link.position).where(*same).order_by(link.position.desc())
-                rows = rows.where(link.position.in_(window.of(found)))
+                rows = rows.where(link.position.in_(found.offset(offset).limit(limit)))
             return self._read(connection, rows), total
 
     def _total(
@@ -304,7 +310,12 @@ class Links(ReadModel):
         return 0
 
     def _changed(
-        self, connection: Connection, organization_id: UUID, wanted: LinkFilter, window: Window
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        wanted: LinkFilter,
+        offset: int,
+        limit: int,
     ) -> tuple[list[LinkRow], int]:
         """Return one page of links that have changed; the index alone says which."""
         assert wanted.since is not None
@@ -313,11 +324,16 @@ class Links(ReadModel):
         mine += [] if wanted.status is None else [link.status == wanted.status]
         total = connection.execute(select(func.count()).select_from(self.rows).where(*mine))
         found = select(link.position).where(*mine).order_by(link.position.desc())
-        rows = self._newest_first().where(link.position.in_(window.of(found)))
+        rows = self._newest_first().where(link.position.in_(found.offset(offset).limit(limit)))
         return self._read(connection, rows), total.scalar_one()
 
     def _searched(
-        self, connection: Connection, organization_id: UUID, wanted: LinkFilter, window: Window
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        wanted: LinkFilter,
+        offset: int,
+        limit: int,
     ) -> tuple[list[LinkRow], int]:
         term = fold(wanted.search or "")
         bound = {
@@ -325,7 +341,8 @@ class Links(ReadModel):
             "status": wanted.status,
             "text": "" if BETWEEN in term else pattern(term),  # No text is empty.
             "also": [*wanted.also],
-            **window._asdict(),
+            "offset": offset,
+            "limit": limit,
         }
         statement = self._search if wanted.status is None else self._search_of_status
         rows = connection.execute(statement, bound).all()

@@ -33,7 +33,7 @@ from domain.regions import REGIONS
 from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement
 from projections.engine.inserting import insert_many
-from projections.engine.read_model import Snapshot, Window, execute_many
+from projections.engine.read_model import Snapshot, execute_many
 
 # Sorted by the bytes of UTF-8 in every database; the locale of the database must not decide.
 NAME = String().with_variant(String(collation="C"), "postgresql")
@@ -134,7 +134,13 @@ class Plans(Snapshot[PlanRow]):
             insert_many(connection, table, [*rows])
 
     def page(
-        self, connection: Connection, organization_id: UUID, wanted: PlanFilter, window: Window
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        wanted: PlanFilter,
+        *,
+        offset: int,
+        limit: int,
     ) -> tuple[list[PlanRow], int]:
         """Return one page of the plans that an organization sees, by name, and how many match."""
         conditions = [self._visible_to(organization_id), *self._conditions(wanted)]
@@ -143,7 +149,7 @@ class Plans(Snapshot[PlanRow]):
         # Only ids are sorted, because whole rows would be read up to the offset.
         plan = self.rows.c
         ids = select(plan.id).where(*conditions).order_by(plan.name, plan.id)
-        rows = self._select().where(plan.id.in_(window.of(ids)))
+        rows = self._select().where(plan.id.in_(ids.offset(offset).limit(limit)))
         return [*map(self.stored.read, connection.execute(rows))], total
 
     def load_visible(

@@ -46,7 +46,7 @@ from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf
 from projections.engine.inserting import Row as Values
 from projections.engine.inserting import insert_many, upsert
-from projections.engine.read_model import BATCH_EVENTS_MAX, ReadModel, Window
+from projections.engine.read_model import BATCH_EVENTS_MAX, ReadModel
 from projections.engine.shape import (
     MORE_MAY_COME,
     PLAN_NAME,
@@ -337,7 +337,13 @@ class Transactions(ReadModel):
         return STORED.read(row) if row else None
 
     def page(
-        self, connection: Connection, organization_id: UUID, wanted: EntryFilter, window: Window
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        wanted: EntryFilter,
+        *,
+        offset: int,
+        limit: int,
     ) -> tuple[list[Transaction], int]:
         """Return one page of transactions, newest first, and how many match in all."""
         columns = self.rows.c
@@ -345,24 +351,24 @@ class Transactions(ReadModel):
         span = self.span(connection, organization_id, wanted)
         # Entries between the first and last match that do not match.
         others = span.last - span.first + 1 - span.matching
-        lowest = max(span.first, span.last - window.offset - window.limit + 1 - others)
+        lowest = max(span.first, span.last - offset - limit + 1 - others)
         if not others:
-            page = columns.sequence.between(lowest, span.last - window.offset)
+            page = columns.sequence.between(lowest, span.last - offset)
         # From an index on sequences alone, because whole rows would be read up to the offset.
         else:
             found = select(columns.sequence).where(own, *self._conditions(wanted))
             found = found.where(columns.sequence.between(lowest, span.last))
-            found = window.of(found.order_by(columns.sequence.desc()))
+            found = found.order_by(columns.sequence.desc()).offset(offset).limit(limit)
             page = columns.sequence.in_(found)
         rows = select(self.rows).where(own, page).order_by(columns.sequence.desc())
         return [*map(STORED.read, connection.execute(rows))], span.matching
 
     def behind(
-        self, connection: Connection, organization_id: UUID, after: int, window: Window
+        self, connection: Connection, organization_id: UUID, after: int, *, offset: int, limit: int
     ) -> tuple[list[Transaction], int]:
         """Return one page of the transactions behind a sequence, oldest first, and their number."""
-        columns, first = self.rows.c, after + window.offset + 1
-        page = columns.sequence.between(first, first + window.limit - 1)
+        columns, first = self.rows.c, after + offset + 1
+        page = columns.sequence.between(first, first + limit - 1)
         rows = select(self.rows).where(columns.organization_id == organization_id, page)
         found = connection.execute(rows.order_by(columns.sequence))
         newest = self.span(connection, organization_id, EntryFilter()).last
@@ -399,7 +405,13 @@ class Transactions(ReadModel):
         return Span(found[0], found[1] or 1, found[2] or 0)
 
     def link_history(
-        self, connection: Connection, organization_id: UUID, link_id: UUID, window: Window
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        link_id: UUID,
+        *,
+        offset: int,
+        limit: int,
     ) -> tuple[list[Transaction], int]:
         """Return one page of a link's transactions, newest first, and how many there are in all."""
         columns, pair = self.rows.c, self.links.c
@@ -410,9 +422,15 @@ class Transactions(ReadModel):
         conditions = (pair.link_id == link_id, own)
         count = select(func.count()).select_from(about).where(*conditions)
         total = connection.execute(count).scalar_one()
-        rows = select(self.rows).select_from(about).where(*conditions)
-        rows = rows.order_by(columns.charged_at.desc(), columns.sequence.desc())
-        return [*map(STORED.read, connection.execute(window.of(rows)))], total
+        rows = (
+            select(self.rows)
+            .select_from(about)
+            .where(*conditions)
+            .order_by(columns.charged_at.desc(), columns.sequence.desc())
+            .offset(offset)
+            .limit(limit)
+        )
+        return [*map(STORED.read, connection.execute(rows))], total
 
     def entries(
         self,

@@ -41,7 +41,6 @@ from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf
 from projections.engine.in_parts import change_in_parts, in_order
 from projections.engine.inserting import insert_new
-from projections.engine.read_model import Window
 from projections.engine.shape import Stored
 
 # An attempt takes ten seconds at most; after this time that of a killed worker is repeated.
@@ -315,7 +314,8 @@ class Deliveries:
         self,
         organization_id: UUID,
         endpoint_id: UUID,
-        window: Window,
+        offset: int,
+        limit: int,
         status: str | None = None,
     ) -> tuple[list[Delivery], int]:
         """Return some deliveries of an endpoint, newest first, and how many there are in all."""
@@ -328,7 +328,7 @@ class Deliveries:
         count = select(func.count()).select_from(self._rows).where(whose)
         with self._database.reading() as connection:
             total = connection.execute(count).scalar_one()
-            found = connection.execute(window.of(newest)).all()
+            found = connection.execute(newest.offset(offset).limit(limit)).all()
         return [*map(STORED.read, found)], total
 
     def get(self, organization_id: UUID, endpoint_id: UUID, delivery_id: UUID) -> Delivery | None:

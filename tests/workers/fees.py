@@ -14,7 +14,6 @@ from domain.links.link import Link
 from domain.links.network import Endpoint, LinkStatus
 from domain.money import format_amount, parse_amount
 from projections.audit.report import Failure
-from projections.engine.read_model import Window
 from projections.models.monthly_fees import FeeRow
 from projections.models.transactions import EntryFilter, Transaction
 from tests.installation import Process, SetClock
@@ -108,7 +107,9 @@ def charges(process: Process, organization_id: UUID) -> list[Transaction]:
     """Return the transactions of monthly fees, oldest first."""
     process.projector.catch_up()
     wanted = EntryFilter(kind="monthly_link_fee")
-    found, _ = process.read(process.transactions.page, organization_id, wanted, Window(0, 1_000))
+    found, _ = process.read(
+        process.transactions.page, organization_id, wanted, offset=0, limit=1_000
+    )
     return found[::-1]
 
 

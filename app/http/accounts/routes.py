@@ -13,13 +13,12 @@ from app.http.accounts.input import TransactionQuery
 from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.replies import Answer, Page, example, show_page, wait_for, window_of
+from app.http.edge.replies import Answer, Page, example, show_page, span_of, wait_for
 from app.http.edge.request import Given
 from app.http.edge.schemas import example_of
 from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NotFound, RateLimited, ServiceUnavailable
-from projections.engine.read_model import Window
 from projections.models.transactions import COLUMNS, EntryFilter, Transaction
 
 BEHIND = "The list of transactions is not up to date; try again."
@@ -82,11 +81,11 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
         rows = (each.cells(COLUMNS) for each in every)
         return csv_reply(COLUMNS, rows, "transactions.csv")
     with parts.views.reading() as connection:
-        owner, window = caller.organization_id, window_of(query)
+        owner, span = caller.organization_id, span_of(query)
         if after is None:
-            entries, total = parts.transactions.page(connection, owner, wanted, window)
+            entries, total = parts.transactions.page(connection, owner, wanted, **span)
         else:
-            entries, total = parts.transactions.behind(connection, owner, after, window)
+            entries, total = parts.transactions.behind(connection, owner, after, **span)
     return Answer(show_page(entries, total, query), headers={"Vary": "Accept"})
 
 
@@ -133,7 +132,8 @@ def _behind(parts: Container, organization_id: UUID, after: int) -> Iterator[Tra
     found: list[Transaction] | None = None
     while found is None or len(found) == READ_ROWS:
         with parts.views.reading() as connection:
-            window = Window(0, READ_ROWS)
-            found, _ = parts.transactions.behind(connection, organization_id, after, window)
+            found, _ = parts.transactions.behind(
+                connection, organization_id, after, offset=0, limit=READ_ROWS
+            )
         yield from found
         after = found[-1].sequence if found else after

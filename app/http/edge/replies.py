@@ -24,7 +24,6 @@ from app.http.edge.request import CURRENT, REQUEST_ID, UUID_FORM, Given, current
 from app.http.edge.schemas import example_of
 from domain.errors import Refused, ValidationFailed
 from projections.engine.freshness import wait_until_projected
-from projections.engine.read_model import Window
 from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, means, one_of
 
 Data = TypeVar("Data")
@@ -214,10 +213,10 @@ class Page(Struct, Generic[Data]):
     meta: PageMeta
 
 
-def window_of(query: Mapping[str, Any]) -> Window:
-    """Return the part of a list that is the page that a query asks for."""
+def span_of(query: Mapping[str, Any]) -> dict[str, int]:
+    """Return the `offset` and the `limit` of the page that a query asks for."""
     per_page: int = query["per_page"]
-    return Window((query["page"] - 1) * per_page, per_page)
+    return {"offset": (query["page"] - 1) * per_page, "limit": per_page}
 
 
 def show_page(items: Sequence[Data], total: int, query: Mapping[str, Any]) -> Page[Data]:

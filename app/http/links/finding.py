@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from app.bootstrap.container import Container
 from app.http.edge.input import parse_id
-from app.http.edge.replies import Answer, wait_for, window_of
+from app.http.edge.replies import Answer, span_of, wait_for
 from app.http.edge.request import Given
 from app.http.links.replies import Link, LinkDetail, Offered, show_link, show_row
 from app.security.authorization import Caller
@@ -52,7 +52,7 @@ def list_items(
     search = query.get("search")
     also = _with_number(parts, organization_id, search) if search else ()
     wanted = LinkFilter(query.get("status"), search, also, query.get("changed_since"))
-    rows, total = parts.links.page(parts.views, organization_id, wanted, window_of(query))
+    rows, total = parts.links.page(parts.views, organization_id, wanted, **span_of(query))
     seen = parts.readings.load([row.id for row in rows])
     now = parts.clock()
     return [_item(parts, row, seen.get(row.id, NetworkReading()), now) for row in rows], total

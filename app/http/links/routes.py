@@ -28,8 +28,8 @@ from app.http.edge.replies import (
     header,
     replay_headers,
     show_page,
+    span_of,
     wait_for,
-    window_of,
 )
 from app.http.edge.request import CURRENT, Given, current_request, reached
 from app.http.links import qr, replies, traveller
@@ -403,7 +403,7 @@ def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
     wait_for(parts, parts.transactions.name)
     with parts.views.reading() as connection:
         entries, total = parts.transactions.link_history(
-            connection, caller.organization_id, given.found.id, window_of(query)
+            connection, caller.organization_id, given.found.id, **span_of(query)
         )
     return show_page(entries, total, query)
 

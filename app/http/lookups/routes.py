@@ -16,9 +16,9 @@ from app.http.edge.replies import (
     example,
     replay_headers,
     show_page,
+    span_of,
     tagged,
     wait_for,
-    window_of,
 )
 from app.http.edge.request import Given, reached
 from app.http.lookups import job_replies
@@ -183,7 +183,7 @@ def list_jobs(caller: Caller, given: Given[None]) -> Page[job_replies.JobSummary
     parts, owner, query = given.parts, caller.organization_id, given.query
     wait_for(parts, parts.jobs.name)
     found, total = parts.jobs.page(
-        parts.views, owner, query.get("status"), partial(parts.vault.has, owner), window_of(query)
+        parts.views, owner, query.get("status"), partial(parts.vault.has, owner), **span_of(query)
     )
     return show_page([job_replies.show_summary(each) for each in found], total, query)
 

@@ -23,7 +23,7 @@ from app.http.edge.input import (
     repeats,
 )
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.replies import Answer, Page, example, replay_headers, show_page, window_of
+from app.http.edge.replies import Answer, Page, example, replay_headers, show_page, span_of
 from app.http.edge.request import CURRENT, Given, reached
 from app.http.edge.schemas import example_of
 from app.http.links.input import Name, NoBody
@@ -427,7 +427,7 @@ def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[Webho
     """
     query = given.query
     found, total = given.parts.webhook_deliveries.page(
-        caller.organization_id, given.found.id, window_of(query), query.get("status")
+        caller.organization_id, given.found.id, status=query.get("status"), **span_of(query)
     )
     return show_page([*map(WebhookDelivery.of, found)], total, query)
 

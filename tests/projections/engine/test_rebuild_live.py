@@ -10,7 +10,6 @@ from sqlalchemy import text
 
 from projections.audit.auditor import verify
 from projections.engine.follower import Follower
-from projections.engine.read_model import Window
 from projections.engine.rebuild import rebuild_all
 from projections.engine.verify import differences
 from projections.models.transactions import EntryFilter
@@ -58,7 +57,7 @@ def reads_of(process: Process, organization_id: UUID, job_id: UUID) -> Callable[
             job = process.jobs.get(process.views, organization_id, job_id)
             assert job.completed_count == 1
             found, total = process.transactions.page(
-                connection, organization_id, EntryFilter(), Window(0, 5)
+                connection, organization_id, EntryFilter(), offset=0, limit=5
             )
             assert len(found) == min(total, 5) > 0
             assert [each.sequence for each in found] == [*range(total, max(total - 5, 0), -1)]

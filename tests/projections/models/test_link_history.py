@@ -4,7 +4,6 @@ from uuid import UUID
 
 import pytest
 
-from projections.engine.read_model import Window
 from projections.models.transactions import Transaction
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import LinkSteps, bought, charge_fee
@@ -21,7 +20,7 @@ def life(process: Process, clock: SetClock) -> LinkSteps:
 
 def history(life: LinkSteps, owner: UUID | None = None) -> list[Transaction]:
     asked = (owner or life.organization_id, life.id)
-    return life.process.ask(life.process.transactions.link_history, *asked, Window(0, 9))[0]
+    return life.process.ask(life.process.transactions.link_history, *asked, offset=0, limit=9)[0]
 
 
 @pytest.mark.any_database

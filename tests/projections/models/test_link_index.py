@@ -10,7 +10,6 @@ from sqlalchemy import text
 from app.processes.doctor import examine
 from app.processes.migrate import migrate
 from app.settings import Settings
-from projections.engine.read_model import Window
 from projections.engine.rebuild import rebuild_all
 from projections.models.links import LinkFilter
 from tests.installation import Process, postgresql_only
@@ -27,7 +26,7 @@ def found(process: Process, organization_id: UUID) -> dict[str, set[UUID]]:
     process.projector.catch_up()
     pages = {
         term: process.links.page(
-            process.views, organization_id, LinkFilter(search=term), Window(0, 99)
+            process.views, organization_id, LinkFilter(search=term), offset=0, limit=99
         )
         for term in TERMS
     }

@@ -4,7 +4,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from projections.engine.read_model import Window
 from projections.models.links import LinkFilter
 from tests.installation import Process
 from tests.projections.link_steps import LinkSteps, bought
@@ -67,7 +66,7 @@ def links(process: Process) -> dict[str, LinkSteps]:
 
 def find(process: Process, organization_id: UUID, wanted: LinkFilter) -> set[UUID]:
     process.projector.catch_up()
-    found, total = process.links.page(process.views, organization_id, wanted, Window(0, 99))
+    found, total = process.links.page(process.views, organization_id, wanted, offset=0, limit=99)
     assert total == len(found)
     return {each.id for each in found}
 

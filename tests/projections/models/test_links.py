@@ -6,7 +6,6 @@ from uuid import UUID
 
 import pytest
 
-from projections.engine.read_model import Window
 from projections.models.links import LinkFilter, LinkRow
 from tests.installation import Process, SetClock, sqlite_only
 from tests.projections.link_steps import LinkSteps
@@ -24,7 +23,7 @@ def page(
     limit: int = 9,
 ) -> tuple[list[LinkRow], int]:
     process.projector.catch_up()
-    return process.links.page(process.views, organization_id, wanted, Window(offset, limit))
+    return process.links.page(process.views, organization_id, wanted, offset=offset, limit=limit)
 
 
 def test_pages_come_newest_first_and_neither_repeat_nor_skip(

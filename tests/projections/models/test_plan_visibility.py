@@ -10,7 +10,6 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.catalogue.plan import Plan, PlanTerms, SponsorProfile
-from projections.engine.read_model import Window
 from projections.models.plans import PlanFilter
 from tests.golden.files import TERMS
 from tests.installation import Process
@@ -135,7 +134,7 @@ def test_the_table_has_every_combination_once() -> None:
 
 def listed(world: World) -> set[UUID]:
     plans, caller = world.process.plans, world.organizations["caller"]
-    rows, total = world.process.read(plans.page, caller, PlanFilter(), Window(0, 10_000))
+    rows, total = world.process.read(plans.page, caller, PlanFilter(), offset=0, limit=10_000)
     assert total == len(rows)
     return {row.id for row in rows}
 

@@ -7,7 +7,6 @@ import pytest
 
 from domain.catalogue.plan import COVERAGE_TYPES
 from domain.regions import REGIONS, regions_of
-from projections.engine.read_model import Window
 from projections.models.plans import PlanFilter, PlanRow
 from tests.installation import Process
 from tests.plan_files import covering, import_plans, plan, profile
@@ -21,7 +20,7 @@ ONE_IN = 7  # Of all combinations of filters, so few that any two values still c
 def page(
     process: Process, wanted: PlanFilter = ALL, offset: int = 0, limit: int = 100
 ) -> tuple[list[PlanRow], int]:
-    return process.ask(process.plans.page, STRANGER, wanted, Window(offset, limit))
+    return process.ask(process.plans.page, STRANGER, wanted, offset=offset, limit=limit)
 
 
 def test_plans_come_by_name_in_the_order_of_bytes_then_by_id(process: Process) -> None:
@@ -96,7 +95,7 @@ def test_a_read_takes_one_or_two_statements_however_many_plans(process: Process)
     plans, everything = process.plans, PlanFilter("EU", "DE", "local", "sp-1")
     with process.views.reading() as connection:
         asked = {
-            "page": lambda: plans.page(connection, STRANGER, everything, Window(0, 60)),
+            "page": lambda: plans.page(connection, STRANGER, everything, offset=0, limit=60),
             "by_id": lambda: plans.by_id(connection, ids),
             "compatible": lambda: plans.compatible(connection, STRANGER, "sp-1"),
             "all": lambda: plans.all(connection),

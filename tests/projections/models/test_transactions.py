@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from projections.engine.read_model import Window
 from projections.engine.shape import format_time
 from projections.models.transactions import EntryFilter, Transaction
 from tests.installation import Process, SetClock
@@ -23,7 +22,8 @@ def page(
     offset: int = 0,
     limit: int = 100,
 ) -> tuple[list[Transaction], int]:
-    return process.ask(process.transactions.page, organization_id, wanted, Window(offset, limit))
+    place = {"offset": offset, "limit": limit}
+    return process.ask(process.transactions.page, organization_id, wanted, **place)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import msgspec
 
 from domain.webhooks.commands import Draft
 from domain.webhooks.ports import Delivery, Sent
-from projections.engine.read_model import Window
 from tests.installation import Process
 from tests.workers.queueing import Queue
 from workers.webhook_planner import WebhookPlanner
@@ -87,7 +86,7 @@ class Lab:
 
     def deliveries(self, owner: UUID, endpoint_id: UUID) -> list[Delivery]:
         """Return the deliveries of an endpoint, oldest first."""
-        found, total = self.process.webhook_deliveries.page(owner, endpoint_id, Window(0, 1_000))
+        found, total = self.process.webhook_deliveries.page(owner, endpoint_id, 0, 1_000)
         assert total == len(found)
         return sorted(found, key=lambda each: each.position)
 

@@ -16,7 +16,6 @@ from domain.webhooks.commands import Changes, Failed
 from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sent
 from domain.webhooks.retries import DELAYS, DISABLED_AFTER, FAILURES_FREE, PAUSE_MAX, Health
-from projections.engine.read_model import Window
 from projections.stores.deliveries import LEASE
 from tests.installation import Installation, Process, SetClock, on_sqlite, sqlite_only
 from tests.support.erasing import erase_months
@@ -412,7 +411,7 @@ def test_a_long_backlog_is_neither_sorted_for_a_choice_nor_read_for_a_count(
             asked.append((facts[2], facts[3]))
 
     store.claim(endpoint, clock(), SLOTS)
-    store.page(owner, endpoint, Window(0, 1))
+    store.page(owner, endpoint, 0, 1)
     store.backlog()
     event.remove(engine, "before_cursor_execute", keep)
     with lab.process.views.reading() as connection:

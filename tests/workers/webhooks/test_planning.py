@@ -6,7 +6,6 @@ import pytest
 
 from domain.webhooks.commands import Changes
 from domain.webhooks.messages import TEST
-from projections.engine.read_model import Window
 from tests.installation import Process, SetClock, numbers
 from tests.projections.looking import place_of
 from tests.workers.webhooks.lab import Lab, plan, planner_of
@@ -60,7 +59,7 @@ def test_nothing_of_another_organization_is_told(lab: Lab, process: Process) -> 
     assert types(lab, other, theirs) == []
     [delivery] = lab.deliveries(owner, mine)
     store = process.webhook_deliveries
-    assert store.page(other, mine, Window(0, 10)) == ([], 0)
+    assert store.page(other, mine, 0, 10) == ([], 0)
     assert store.get(other, mine, delivery.id) is None
     assert store.get(owner, theirs, delivery.id) is None
     assert store.get(owner, mine, delivery.id) == delivery
