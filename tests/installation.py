@@ -180,8 +180,7 @@ class Parts(Container):
 
     def read(self, question: Callable[..., T], *arguments: Any, **more: Any) -> T:
         """Ask a read model, which is given a connection first."""
-        with self.views.reading() as connection:
-            return question(connection, *arguments, **more)
+        return self.views.read(question, *arguments, **more)
 
     def ask(self, question: Callable[..., T], *arguments: Any, **more: Any) -> T:
         """Project all that there is, then ask a read model."""

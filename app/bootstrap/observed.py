@@ -148,8 +148,7 @@ class Observed:
     def webhooks(self) -> Values:
         parts = self._opened()
         pending, since = parts.webhook_deliveries.backlog()
-        with parts.views.reading() as connection:
-            rows = parts.webhook_endpoints.all(connection)
+        rows = parts.views.read(parts.webhook_endpoints.all)
         disabled = Counter(each.disabled for each in rows if each.disabled is not None)
         return {
             "webhook_deliveries_pending": pending,

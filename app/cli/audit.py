@@ -305,8 +305,7 @@ def prove(session: Session, transaction_id: UUID) -> Said:
     checkpoint = stored.signed.checkpoint
     if index is None:
         refuse(DENIED)
-    with container.views.reading() as connection:
-        path = container.stored_tree.path(connection, index, checkpoint.size)
+    path = container.views.read(container.stored_tree.path, index, checkpoint.size)
     if root_from_path(leaf_hash(*row), index, checkpoint.size, path) != checkpoint.root:
         refuse(DENIED)
     proof = {

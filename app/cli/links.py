@@ -137,8 +137,7 @@ def list_links(session: Session, *, organization_id: UUID | None, unfinished: bo
     session.catch_up()
     if not unfinished:
         return [*map(_link_line, _read_all(container, organization_id))]
-    with container.views.reading() as connection:
-        work = container.due_list.all(connection)
+    work = container.views.read(container.due_list.all)
     found = [_unfinished(container, each) for each in work]
     return [each for each in found if organization_id in {None, each["organization"]}]
 
@@ -205,8 +204,9 @@ def _link_line(row: LinkRow) -> Facts:
 def _read_all(container: Container, organization_id: UUID | None) -> Iterator[LinkRow]:
     before = None
     while True:
-        with container.views.reading() as connection:
-            rows = container.links.all(connection, organization_id, before=before, limit=CHUNK)
+        rows = container.views.read(
+            container.links.all, organization_id, before=before, limit=CHUNK
+        )
         yield from rows
         if len(rows) < CHUNK:
             return
@@ -322,7 +322,7 @@ def retry(session: Session) -> Mapping[str, int]:
     with session.reading() as connection:
         owners, _ = container.due_list.owners(connection, FOREVER)
         listed = (container.due_list.first(connection, it, FOREVER, RETRY_MAX) for it in owners)
-        found = [*chain.from_iterable(listed)]
+        found = [each for each in chain.from_iterable(listed) if each.kind != "fee"]
     with _working(container) as drain:
         for each in found:
             container.publisher.publish(MESSAGES[each.kind](each))
@@ -404,8 +404,7 @@ def list_webhooks(
     if endpoint_id is not None:
         found = _deliveries(container, _endpoint(container, endpoint_id))
         return [_Delivery.of(each) for each in found if not failing or _fails(each)]
-    with container.views.reading() as connection:
-        rows = container.webhook_endpoints.all(connection, organization_id)
+    rows = container.views.read(container.webhook_endpoints.all, organization_id)
     known, none = container.webhook_deliveries.sums(), Sums(0, 0, 0, None)
     shown = [(row, known.get(row.id, none)) for row in rows]
     return [
@@ -469,11 +468,12 @@ def _endpoint_facts(container: Container, row: WebhookEndpointRow, sums: Sums) -
 def _deliveries(container: Container, endpoint: WebhookEndpoint) -> list[Delivery]:
     found: list[Delivery] = []
     while True:
-        part, total = container.webhook_deliveries.page(
-            endpoint.organization_id, endpoint.id, len(found), DELIVERIES_MAX
+        part = slice(len(found), len(found) + DELIVERIES_MAX)
+        more, total = container.webhook_deliveries.page(
+            endpoint.organization_id, endpoint.id, None, part
         )
-        found += part
-        if not part or len(found) >= total:
+        found += more
+        if not more or len(found) >= total:
             return found
 
 

@@ -173,8 +173,7 @@ def _operators(container: Container) -> Iterator[Finding]:
             at = f"{operator.locked_out_at:%Y-%m-%d %H:%M} UTC"
             message = f"operator {operator.name} got a key with --locked-out on {at}"
             yield Finding("operators", "advice", message)
-    with container.views.reading() as connection:
-        waiting = [*map(container.accounts.waiting, container.proposals.all(connection))]
+    waiting = [*map(container.accounts.waiting, container.views.read(container.proposals.all))]
     for each in waiting:
         if each.made.kind in PEOPLE and not is_operator(each.proposed_by):
             at = f"{each.created_on + ALONE_AFTER:%Y-%m-%d %H:%M}"
@@ -212,8 +211,7 @@ def _work(container: Container) -> Iterator[Finding]:
 
 
 def _webhooks(container: Container) -> Iterator[Finding]:
-    with container.views.reading() as connection:
-        rows = container.webhook_endpoints.all(connection)
+    rows = container.views.read(container.webhook_endpoints.all)
     for each in rows:
         if each.disabled in {"failing", "gone"}:
             whose = f"{each.id} of organization {each.organization_id}"
@@ -279,8 +277,7 @@ def _data(container: Container) -> Iterator[Finding]:
     elif backup is not None and container.clock() - backup.at > BACKUP_AGE_MAX:
         message = f"the last known backup was made on {backup.at:%Y-%m-%d}"
         yield Finding("backup", "fault", message)
-    with container.views.reading() as connection:
-        has_play_money = container.statements.has(connection, SANDBOX_DEPOSIT)
+    has_play_money = container.views.read(container.statements.has, SANDBOX_DEPOSIT)
     if has_play_money and not container.settings.sandbox:
         message = "wallets hold play money of a sandbox, which could buy: begin with an empty log"
         yield Finding("play money", "fault", message)

@@ -207,8 +207,7 @@ def _parts(pieces: Sequence[Piece]) -> list[Part]:
 
 def erase_again(container: Container, newest: int | None = None) -> None:
     """Delete again what the log says was erased: a command was killed, or older keys came back."""
-    with container.views.reading() as connection:
-        erasures = [*container.erasures.newest(connection, newest)]
+    erasures = container.views.read(container.erasures.newest, newest)
     for owner, parts in erasures:
         if container.vault.erase(owner, parts):
             container.lookup_cache.forget(container.clock(), owner)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from threading import Semaphore
-from typing import Any, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -14,6 +14,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from domain.blocking import may_block
 from domain.errors import ServiceUnavailable
 from projections.engine.hot_reads import HotStatement, execute
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 # Connections that are left to hot reads and writes, since ordinary reads may be slow.
 FREE_MIN = 2
@@ -87,6 +90,13 @@ class Database:
             raise
         finally:
             borrowed.close()
+
+    def read(
+        self, query: Callable[Concatenate[Connection, P], T], *arguments: P.args, **more: P.kwargs
+    ) -> T:
+        """Run one query of a read model, which is given a connection first."""
+        with self.reading() as connection:
+            return query(connection, *arguments, **more)
 
     def rows(self, hot: HotStatement, **values: Any) -> Sequence[Sequence[Any]]:
         """Run a hot read. If the driver fails, run it again through `reading`."""

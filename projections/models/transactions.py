@@ -341,34 +341,32 @@ class Transactions(ReadModel):
         connection: Connection,
         organization_id: UUID,
         wanted: EntryFilter,
-        *,
-        offset: int,
-        limit: int,
+        part: slice,
     ) -> tuple[list[Transaction], int]:
-        """Return one page of transactions, newest first, and how many match in all."""
+        """Return a part of the transactions, newest first, and how many match in all."""
         columns = self.rows.c
         own = columns.organization_id == organization_id
         span = self.span(connection, organization_id, wanted)
         # Entries between the first and last match that do not match.
         others = span.last - span.first + 1 - span.matching
-        lowest = max(span.first, span.last - offset - limit + 1 - others)
+        lowest = max(span.first, span.last - part.stop + 1 - others)
         if not others:
-            page = columns.sequence.between(lowest, span.last - offset)
-        # From an index on sequences alone, because whole rows would be read up to the offset.
+            page = columns.sequence.between(lowest, span.last - part.start)
+        # From an index on sequences alone, because whole rows would be read up to the part.
         else:
             found = select(columns.sequence).where(own, *self._conditions(wanted))
             found = found.where(columns.sequence.between(lowest, span.last))
-            found = found.order_by(columns.sequence.desc()).offset(offset).limit(limit)
+            found = found.order_by(columns.sequence.desc()).slice(part.start, part.stop)
             page = columns.sequence.in_(found)
         rows = select(self.rows).where(own, page).order_by(columns.sequence.desc())
         return [*map(STORED.read, connection.execute(rows))], span.matching
 
     def behind(
-        self, connection: Connection, organization_id: UUID, after: int, *, offset: int, limit: int
+        self, connection: Connection, organization_id: UUID, after: int, part: slice
     ) -> tuple[list[Transaction], int]:
-        """Return one page of the transactions behind a sequence, oldest first, and their number."""
-        columns, first = self.rows.c, after + offset + 1
-        page = columns.sequence.between(first, first + limit - 1)
+        """Return a part of the transactions behind a sequence, oldest first, and their number."""
+        columns = self.rows.c
+        page = columns.sequence.between(after + part.start + 1, after + part.stop)
         rows = select(self.rows).where(columns.organization_id == organization_id, page)
         found = connection.execute(rows.order_by(columns.sequence))
         newest = self.span(connection, organization_id, EntryFilter()).last
@@ -405,15 +403,9 @@ class Transactions(ReadModel):
         return Span(found[0], found[1] or 1, found[2] or 0)
 
     def link_history(
-        self,
-        connection: Connection,
-        organization_id: UUID,
-        link_id: UUID,
-        *,
-        offset: int,
-        limit: int,
+        self, connection: Connection, organization_id: UUID, link_id: UUID, part: slice
     ) -> tuple[list[Transaction], int]:
-        """Return one page of a link's transactions, newest first, and how many there are in all."""
+        """Return a part of a link's transactions, newest first, and how many there are in all."""
         columns, pair = self.rows.c, self.links.c
         about = self.links.join(self.rows, columns.id == pair.transaction_id)
         # `IS TRUE` keeps SQLite from using the index on the organization and reading all its
@@ -427,8 +419,7 @@ class Transactions(ReadModel):
             .select_from(about)
             .where(*conditions)
             .order_by(columns.charged_at.desc(), columns.sequence.desc())
-            .offset(offset)
-            .limit(limit)
+            .slice(part.start, part.stop)
         )
         return [*map(STORED.read, connection.execute(rows))], total
 

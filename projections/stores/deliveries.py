@@ -311,14 +311,9 @@ class Deliveries:
     # What organizations and operators read.
 
     def page(
-        self,
-        organization_id: UUID,
-        endpoint_id: UUID,
-        offset: int,
-        limit: int,
-        status: str | None = None,
+        self, organization_id: UUID, endpoint_id: UUID, status: str | None, part: slice
     ) -> tuple[list[Delivery], int]:
-        """Return some deliveries of an endpoint, newest first, and how many there are in all."""
+        """Return a part of an endpoint's deliveries, newest first, and how many there are."""
         columns = self._rows.c
         whose = and_(columns.endpoint_id == endpoint_id, columns.organization_id == organization_id)
         if status is not None:
@@ -328,7 +323,7 @@ class Deliveries:
         count = select(func.count()).select_from(self._rows).where(whose)
         with self._database.reading() as connection:
             total = connection.execute(count).scalar_one()
-            found = connection.execute(newest.offset(offset).limit(limit)).all()
+            found = connection.execute(newest.slice(part.start, part.stop)).all()
         return [*map(STORED.read, found)], total
 
     def get(self, organization_id: UUID, endpoint_id: UUID, delivery_id: UUID) -> Delivery | None:

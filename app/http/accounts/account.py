@@ -236,8 +236,7 @@ def list_clients(caller: Caller, given: Given[None]) -> list[Client]:
     """
     parts, now = given.parts, given.parts.clock()
     wait_for(parts, parts.clients.name)
-    with parts.views.reading() as connection:
-        found = parts.clients.of_organization(connection, caller.organization_id)
+    found = parts.views.read(parts.clients.of_organization, caller.organization_id)
     return [show_client(each, now) for each in found]
 
 

@@ -5,15 +5,14 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from marshmallow import ValidationError, fields, validate, validates_schema
+from marshmallow import ValidationError, fields, validates_schema
 
-from app.http.edge.input import NO_NUL, PAGE_MAX, PageQuery, Reads, WholeNumber, choice, described
+from app.http.edge.input import PAGE_MAX, SHORT, PageQuery, Reads, WholeNumber, choice, described
 from app.http.edge.schemas import OR_EMPTY
 from domain.money import format_amount, parse_amount
 from projections.engine.shape import NAME
 from projections.models.transactions import KINDS
 
-REFERENCE_CHARS_MAX = 255
 AMOUNT = r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,6})?$"
 NOT_AN_AMOUNT = (
     "Must be a string such as 12.50, with at most 12 digits and six decimals, and no needless 0 in "
@@ -29,12 +28,7 @@ NOT_A_TIME = (
 )
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-MOMENT = described(
-    "",
-    anyOf=[{"type": "string", "format": each} for each in ("date-time", "date")] + [OR_EMPTY],
-    examples=["2026-11-01"],
-    **{NAME: "TimeFilter"},
-)
+_FILTER: Any = {"examples": ["2026-11-01"], NAME: "TimeFilter"}
 
 
 class Moment(Reads, fields.Field[datetime]):
@@ -42,6 +36,12 @@ class Moment(Reads, fields.Field[datetime]):
 
     A time without an offset is refused, because it could mean any hour of a day.
     """
+
+    def __init__(self, says: str, *, required: bool = False, **kwargs: Any) -> None:
+        forms = [{"type": "string", "format": each} for each in ("date-time", "date")]
+        more = {"anyOf": forms} if required else {"anyOf": [*forms, OR_EMPTY], **_FILTER}
+        about = described(f"{says}; a date is its first instant, UTC.", **more)
+        super().__init__(required=required, metadata=about, **kwargs)
 
     def read(self, value: Any) -> datetime:
         with suppress(TypeError, ValueError):  # As of a number.
@@ -95,19 +95,10 @@ class TransactionQuery(PageQuery):
     """Which transactions to list; an empty filter counts as absent."""
 
     kind = choice(KINDS, "Only of this kind.", "KnownTransactionKind")
-    since = Moment(
-        data_key="from",
-        metadata=MOMENT
-        | {"description": "Only at this time or later; a date is its first instant, UTC."},
-    )
-    until = Moment(
-        data_key="to",
-        metadata=MOMENT
-        | {"description": "Only before this time; a date is its first instant, UTC."},
-    )
+    since = Moment("Only at this time or later", data_key="from")
+    until = Moment("Only before this time", data_key="to")
     reference = fields.String(
-        validate=[validate.Length(max=REFERENCE_CHARS_MAX), NO_NUL],
-        metadata=described("Only for the thing with this id, such as a job."),
+        validate=SHORT, metadata=described("Only for the thing with this id, such as a job.")
     )
     after_sequence = WholeNumber(
         PAGE_MAX,

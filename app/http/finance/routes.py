@@ -91,8 +91,7 @@ def list_statements(caller: Caller, given: Given[None]) -> list[replies.Statemen
     """
     parts = given.parts
     wait_for(parts, parts.statements.name)
-    with parts.views.reading() as connection:
-        found, closed = parts.statements.all_of(connection, caller.organization_id)
+    found, closed = parts.views.read(parts.statements.all_of, caller.organization_id)
     return [replies.show_summary(each, is_final=each.month <= closed) for each in reversed(found)]
 
 
@@ -145,14 +144,13 @@ def read_usage(caller: Caller, given: Given[None]) -> replies.Usage:
     """
     parts, query = given.parts, given.query
     wait_for(parts, parts.usage.name)
-    with parts.views.reading() as connection:
-        rows = parts.usage.grouped(
-            connection,
-            caller.organization_id,
-            query["group_by"],
-            (query.get("since"), query.get("until")),
-            ROWS_MAX + 1,
-        )
+    rows = parts.views.read(
+        parts.usage.grouped,
+        caller.organization_id,
+        query["group_by"],
+        (query.get("since"), query.get("until")),
+        ROWS_MAX + 1,
+    )
     if len(rows) > ROWS_MAX:
         raise ValidationFailed({"group_by": [TOO_MANY]})
     return replies.show_usage(rows, query, parts.settings.currency)

@@ -23,7 +23,7 @@ from app.http.edge.input import (
     repeats,
 )
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.replies import Answer, Page, example, replay_headers, show_page, span_of
+from app.http.edge.replies import Answer, Page, example, part_of, replay_headers, show_page
 from app.http.edge.request import CURRENT, Given, reached
 from app.http.edge.schemas import example_of
 from app.http.links.input import Name, NoBody
@@ -175,13 +175,7 @@ class RedeliverBody(Schema):
 
     example: ClassVar = {"since": "2026-11-21T00:00:00Z"}
 
-    since = _Since(
-        required=True,
-        metadata=described(
-            "What was planned at this time or later; a date is its first instant, UTC.",
-            anyOf=[{"type": "string", "format": each} for each in ("date-time", "date")],
-        ),
-    )
+    since = _Since("What was planned at this time or later", required=True)
 
 
 NOT_A_TYPE = f"Must be one of: {', '.join(TYPES)}."
@@ -427,7 +421,7 @@ def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[Webho
     """
     query = given.query
     found, total = given.parts.webhook_deliveries.page(
-        caller.organization_id, given.found.id, status=query.get("status"), **span_of(query)
+        caller.organization_id, given.found.id, query.get("status"), part_of(query)
     )
     return show_page([*map(WebhookDelivery.of, found)], total, query)
 

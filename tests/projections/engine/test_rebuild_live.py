@@ -57,7 +57,7 @@ def reads_of(process: Process, organization_id: UUID, job_id: UUID) -> Callable[
             job = process.jobs.get(process.views, organization_id, job_id)
             assert job.completed_count == 1
             found, total = process.transactions.page(
-                connection, organization_id, EntryFilter(), offset=0, limit=5
+                connection, organization_id, EntryFilter(), slice(0, 5)
             )
             assert len(found) == min(total, 5) > 0
             assert [each.sequence for each in found] == [*range(total, max(total - 5, 0), -1)]

@@ -136,7 +136,7 @@ def test_the_history_of_a_link_is_what_the_wallet_says_of_it(
         }
         organization_id = process.log.get(Link, link_id).organization_id
         found, total = process.read(
-            process.transactions.link_history, organization_id, link_id, offset=0, limit=1_000
+            process.transactions.link_history, organization_id, link_id, slice(0, 1_000)
         )
         assert {each.id for each in found} == entries
         assert total == len(entries)

@@ -26,7 +26,7 @@ def found(process: Process, organization_id: UUID) -> dict[str, set[UUID]]:
     process.projector.catch_up()
     pages = {
         term: process.links.page(
-            process.views, organization_id, LinkFilter(search=term), offset=0, limit=99
+            process.views, organization_id, LinkFilter(search=term), slice(0, 99)
         )
         for term in TERMS
     }

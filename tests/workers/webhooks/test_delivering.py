@@ -411,7 +411,7 @@ def test_a_long_backlog_is_neither_sorted_for_a_choice_nor_read_for_a_count(
             asked.append((facts[2], facts[3]))
 
     store.claim(endpoint, clock(), SLOTS)
-    store.page(owner, endpoint, 0, 1)
+    store.page(owner, endpoint, None, slice(0, 1))
     store.backlog()
     event.remove(engine, "before_cursor_execute", keep)
     with lab.process.views.reading() as connection:

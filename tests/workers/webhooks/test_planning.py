@@ -59,7 +59,7 @@ def test_nothing_of_another_organization_is_told(lab: Lab, process: Process) -> 
     assert types(lab, other, theirs) == []
     [delivery] = lab.deliveries(owner, mine)
     store = process.webhook_deliveries
-    assert store.page(other, mine, 0, 10) == ([], 0)
+    assert store.page(other, mine, None, slice(0, 10)) == ([], 0)
     assert store.get(other, mine, delivery.id) is None
     assert store.get(owner, theirs, delivery.id) is None
     assert store.get(owner, mine, delivery.id) == delivery
