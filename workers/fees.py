@@ -158,12 +158,7 @@ class MonthlyFees:
         return Cause(self.cut_off.now(), f"monthly-fee-{month}")
 
 
-@dataclass(frozen=True)
-class FeeRound:
-    """Asks for a round at each turn, unless one waits already: a second one would add nothing."""
-
-    publisher: Publisher
-
-    def run(self) -> None:
-        if not self.publisher.backlog("billing"):
-            self.publisher.publish(fees_message())
+def request_round(publisher: Publisher) -> None:
+    """Ask for a round, unless one waits already: a second one would add nothing."""
+    if not publisher.backlog("billing"):
+        publisher.publish(fees_message())

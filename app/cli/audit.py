@@ -85,8 +85,8 @@ def verify(
         report = check_behind(container, trusted, notes, progress)
     else:
         container.projector.catch_up()
-        parts = (container.log, container.views, container.positions, container.models)
-        report = audit_log(*parts, progress, [*container.witnesses(), notes.claims(container)])
+        witnesses = [*container.witnesses(), notes.claims(container)]
+        report = audit_log(container.source, container.models, progress, witnesses)
     session.ok = report.ok
     said, lists = asdict(report), ("losses", "failures", "checkpoints", "uncovered")
     names = ("events", "position", "leaves", "trusted", "explained")

@@ -13,8 +13,8 @@ from domain.finance.month import Month
 from domain.log.log import EventRef, Stored, Stretch
 from projections.audit.stored_tree import StoredTree
 from projections.audit.tree import leaf_hash
-from projections.engine.consumer import Consumer, Source, Stopped
-from projections.engine.positions import Position
+from projections.engine.consumer import Consumer, Stopped
+from projections.engine.positions import Position, Source
 from projections.engine.read_model import Batch
 from projections.engine.rebuild import Progress, ignore_progress
 
