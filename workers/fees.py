@@ -101,8 +101,7 @@ class MonthlyFees:
         """Freeze the fee of each month that has begun, even if older months are not paid."""
 
         def active_at(moment: datetime) -> Sequence[UUID]:
-            with self.database.reading() as connection:
-                return self.links.active_at(connection, organization_id, moment)
+            return self.database.read(self.links.active_at, organization_id, moment)
 
         settled = self._settled.pop(organization_id)
         try:

@@ -296,7 +296,7 @@ def prove(session: Session, transaction_id: UUID) -> Said:
     container.projector.catch_up()
     container.tree_builder.catch_up(progress=progress)
     with container.views.reading() as connection:
-        entry = container.transactions.of_any(connection, transaction_id)
+        entry = container.transactions.get(connection, transaction_id)
         if entry is None:
             refuse(f"there is no transaction {transaction_id}")
         index = container.stored_tree.index_of(connection, entry.position)

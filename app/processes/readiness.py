@@ -97,8 +97,7 @@ def _reach(container: Container) -> str | None:
     fault = container.persistence.fault()
     # Whether the files are missing is found out next.
     if fault is None and container.persistence.has_all_files():
-        with container.views.reading() as connection:
-            connection.execute(select(1))
+        container.views.all(select(1))
     return fault
 
 

@@ -39,8 +39,7 @@ class TreeBuilder(Consumer):
                 f"the log has no longer the event at {lost.position}; "
                 "see: python -m app audit verify"
             )
-        with self._database.reading() as connection:
-            _, position = self._tree.end(connection)
+        _, position = self._database.read(self._tree.end)
         if not position:
             return None
         return self.ref_at(position) or EventRef(position, UUID(int=0), 0)  # As of another log.
