@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from itertools import chain, takewhile
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -404,16 +404,13 @@ class Log(Application[UUID]):
     def first(self, *kinds: type[Event], after: int = 0) -> Event | None:
         """Return the oldest event of some kinds. It scans the log, so call it seldom."""
         topics = [get_topic(each) for each in kinds]
-        select = self.recorder.select_notifications
-        try:
-            while following := select(after, 1, inclusive_of_start=False):
-                start = following[0].id  # There may be a wide gap before it.
-                found = select(start, 1, start + SCAN_EVENTS, topics)
-                if found:
-                    return self.mapper.to_domain_event(found[0])  # type: ignore[return-value]  # topics name our events only
-                after = start + SCAN_EVENTS
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+        select = partial(_query, self.recorder.select_notifications)
+        while following := select(after, 1, inclusive_of_start=False):
+            start = following[0].id  # There may be a wide gap before it.
+            found = select(start, 1, start + SCAN_EVENTS, topics)
+            if found:
+                return self.mapper.to_domain_event(found[0])  # type: ignore[return-value]  # topics name our events only
+            after = start + SCAN_EVENTS
         return None
 
     def hurry(self) -> None:
