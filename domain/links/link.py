@@ -491,7 +491,8 @@ class Link(Refundable):
 
         def apply(self, aggregate: "Link") -> None:
             aggregate.handover = self.handover_id
-            aggregate.handovers = aggregate.handovers.again(self.timestamp)
+            if self.handover_id is not None:
+                aggregate.handovers = aggregate.handovers.again(self.timestamp)
 
     class EndRequested(Event, ByOperator):
         """An intent: its writer alone ends the link at the network, and stops at `until`."""
