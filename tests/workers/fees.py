@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.organization import Status
 from domain.cause import Cause
 from domain.links.bought_plan import BoughtPlan
@@ -91,6 +92,22 @@ def set_status(process: Process, organization_id: UUID, status: Status) -> None:
 def set_fee(process: Process, organization_id: UUID, fee: str) -> None:
     micros = parse_amount(fee)
     process.change(organization_id, lambda it, cause: it.change_monthly_link_fee(micros, cause))
+
+
+def fall_due(process: Process, organization_id: UUID, month: str) -> UUID:
+    """Let a fee of one link fall due, without the clock's round; return its id."""
+    facts = {"fee_micros": 1, "link_ids": [uuid4()], "currency": "USD"}
+    fee = MonthlyFee.fall_due(organization_id, month, process.cause(), **facts)
+    process.log.append(fee)
+    return fee.id
+
+
+def bill(process: Process, most: int = 500) -> int:
+    """Let a worker record what falls due, and charge it; return how many fees were charged."""
+    before = len(process.events(MonthlyFee.Charged))
+    process.monthly_fees.run(most)
+    process.projector.catch_up()
+    return len(process.events(MonthlyFee.Charged)) - before
 
 
 def fees(process: Process, organization_id: UUID) -> list[FeeRow]:
