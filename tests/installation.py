@@ -194,7 +194,7 @@ class Parts(Container):
 
     def audit(self) -> Report:
         """Audit the log and the read models as they are."""
-        return verify(self.log, self.views, self.positions, self.models)
+        return verify(self.source, self.models)
 
     def deposit(self, organization_id: UUID, amount: str, reference: str = "") -> None:
         """Pay an amount in, under a reference of its own unless it is given one."""

@@ -172,8 +172,7 @@ class Checkpoints:
         if self._is_old(self.tree_builder.closed_at):
             known = max(known, self.tree_builder.closed_at)
         position = self.log.position_before(self._limit(), known)
-        with self.database.reading() as connection:
-            return self.stored_tree.size_at(connection, position)
+        return self.database.read(self.stored_tree.size_at, position)
 
     def _limit(self) -> datetime:
         """Return the moment before which an event is old enough."""

@@ -101,8 +101,7 @@ class MonthlyFees:
         """Freeze the fee of each month that has begun, even if older months are not paid."""
 
         def active_at(moment: datetime) -> Sequence[UUID]:
-            with self.database.reading() as connection:
-                return self.links.active_at(connection, organization_id, moment)
+            return self.database.read(self.links.active_at, organization_id, moment)
 
         settled = self._settled.pop(organization_id)
         try:
@@ -159,12 +158,7 @@ class MonthlyFees:
         return Cause(self.cut_off.now(), f"monthly-fee-{month}")
 
 
-@dataclass(frozen=True)
-class FeeRound:
-    """Asks for a round at each turn, unless one waits already: a second one would add nothing."""
-
-    publisher: Publisher
-
-    def run(self) -> None:
-        if not self.publisher.backlog("billing"):
-            self.publisher.publish(fees_message())
+def request_round(publisher: Publisher) -> None:
+    """Ask for a round, unless one waits already: a second one would add nothing."""
+    if not publisher.backlog("billing"):
+        publisher.publish(fees_message())

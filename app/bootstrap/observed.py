@@ -72,7 +72,7 @@ class Observed:
 
     def follower_lags(self) -> list[tuple[Lag, float | None]]:
         parts = self._opened()
-        known = lags(parts.log, parts.views, parts.positions)
+        known = lags(parts.source)
         return [(lag, behind_s(parts.log, lag, parts.clock())) for lag in known]
 
     def followers(self) -> Values:

@@ -500,7 +500,7 @@ def _requested(session: Session, waits: WaitsForApproval) -> Said:
 def _charged_for(session: Session, transaction_id: UUID) -> tuple[UUID, Metadata]:
     """Return the stream of what a charge was for, and what the charge says about it."""
     with session.reading() as connection:
-        found = session.container.transactions.of_any(connection, transaction_id)
+        found = session.container.transactions.get(connection, transaction_id)
     if found is None:
         refuse(f"there is no transaction {transaction_id}")
     if found.kind in NO_CHARGES:

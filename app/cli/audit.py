@@ -85,8 +85,8 @@ def verify(
         report = check_behind(container, trusted, notes, progress)
     else:
         container.projector.catch_up()
-        parts = (container.log, container.views, container.positions, container.models)
-        report = audit_log(*parts, progress, [*container.witnesses(), notes.claims(container)])
+        witnesses = [*container.witnesses(), notes.claims(container)]
+        report = audit_log(container.source, container.models, progress, witnesses)
     session.ok = report.ok
     said, lists = asdict(report), ("losses", "failures", "checkpoints", "uncovered")
     names = ("events", "position", "leaves", "trusted", "explained")
@@ -296,7 +296,7 @@ def prove(session: Session, transaction_id: UUID) -> Said:
     container.projector.catch_up()
     container.tree_builder.catch_up(progress=progress)
     with container.views.reading() as connection:
-        entry = container.transactions.of_any(connection, transaction_id)
+        entry = container.transactions.get(connection, transaction_id)
         if entry is None:
             refuse(f"there is no transaction {transaction_id}")
         index = container.stored_tree.index_of(connection, entry.position)

@@ -429,7 +429,7 @@ def redeliver(session: Session, endpoint_id: UUID, delivery_id: UUID | None) -> 
     if delivery_id is not None and store.get(owner, endpoint_id, delivery_id) is None:
         refuse(f"there is no delivery {delivery_id} of this endpoint")
     for each in wanted:
-        container.webhooks.redeliver(owner, endpoint.id, each, None, cause)
+        container.webhooks.redeliver(endpoint, each, None, cause)
     return {"endpoint": endpoint_id, "asked": len(wanted)}
 
 
@@ -438,9 +438,8 @@ def redeliver(session: Session, endpoint_id: UUID, delivery_id: UUID | None) -> 
 def disable(session: Session, endpoint_id: UUID) -> Facts:
     """Tell an endpoint nothing from now on; its partner can enable it again."""
     container, cause = session.container, session.cause
-    owner = _endpoint(container, endpoint_id).organization_id
-    container.webhooks.change(owner, endpoint_id, Changes(enabled=False), cause)
-    disabled = _endpoint(container, endpoint_id).disabled
+    found = _endpoint(container, endpoint_id)
+    disabled = container.webhooks.change(found, Changes(enabled=False), cause).disabled
     return {"endpoint": endpoint_id, "disabled_reason": disabled and disabled.reason}
 
 

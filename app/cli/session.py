@@ -224,10 +224,9 @@ def acquire_write_lock(container: Container) -> None:
 def _require_tables(container: Container, *, same_log: bool) -> None:
     if fault := container.persistence.fault():
         raise click.ClickException(fault)
-    parts = (container.log, container.views, container.positions, container.models)
     if missing := missing_tables(container):
         raise click.ClickException(missing)
-    if same_log and models_to_rebuild(*parts):
+    if same_log and models_to_rebuild(container.source, container.models):
         lost = lost_events(container)
         then = f"{lost}, and then run: python -m app migrate" if lost else NOT_MIGRATED
         raise click.ClickException(then)

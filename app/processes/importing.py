@@ -53,8 +53,7 @@ def import_log(
     head = container.log.head()
     its = [each for each in notes.values() if each.checkpoint.position <= head]
     container.checkpoint_store.fill(its, container.clock())
-    parts = (container.log, container.views, container.positions)
-    rebuild_all(*parts, container.models, progress)
+    rebuild_all(container.source, container.models, progress)
     return check_log(container.log, progress)
 
 

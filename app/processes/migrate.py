@@ -153,10 +153,8 @@ def newer_tables(container: Container, found: Mapping[str, int]) -> list[str]:
 def _build_models(
     container: Container, progress: Progress, warn: Callable[[str], object]
 ) -> list[str]:
-    models = models_to_rebuild(
-        container.log, container.views, container.positions, container.models
-    )
-    rebuild_all(container.log, container.views, container.positions, models, progress)
+    models = models_to_rebuild(container.source, container.models)
+    rebuild_all(container.source, models, progress)
     drop_former(container.views)
     with container.stores.writing() as connection:  # 1.0.0 kept pieces of numbers in it.
         connection.execute(text("DROP TABLE IF EXISTS network_number_parts"))

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from itertools import takewhile
+from functools import cache, partial
+from itertools import chain, takewhile
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -32,7 +32,7 @@ from domain.log.mapper import MsgspecMapper, decode
 from domain.log.signal import Signal, digits_of
 
 SCAN_EVENTS = 100_000  # Events per statement; reading so many takes far less than its time-out.
-BACKWARDS_EVENTS = 2_000  # Events of one stream per statement.
+PART_EVENTS = 1_000  # Of one stream per statement.
 RACES_MAX = 50  # Lost in a row. Each one means that another writer won, so there is progress.
 CONTESTED = "Others keep changing the same thing; try again."
 
@@ -157,10 +157,12 @@ class Log(Application[UUID]):
         """Load an aggregate, or bring `after` up to date; None when the stream is empty."""
         if issubclass(kind, LoadedFromNewest):
             return self.find_all(kind, [stream_id]).get(stream_id)
-        events = self._events_of(stream_id, after.version if after is not None else None)
-        aggregate = replay(events, after)
-        # A caller's id may name a stream of another kind.
-        return aggregate if isinstance(aggregate, kind) else None
+        aggregate = after
+        for events in self._parts_of(stream_id, after.version if after is not None else None):
+            aggregate = replay(events, aggregate)
+            if not isinstance(aggregate, kind):  # A caller's id may name a stream of another kind.
+                return None
+        return aggregate
 
     def find_all(self, kind: type[N], stream_ids: Collection[UUID]) -> dict[UUID, N]:
         """Load several aggregates in one statement; those that do not exist are left out."""
@@ -180,13 +182,13 @@ class Log(Application[UUID]):
 
     def history(self, stream_id: UUID, up_to_version: int | None = None) -> Sequence[Event]:
         """Return every event of a stream in order; none if the stream does not exist."""
-        return [*self._events_of(stream_id, None, up_to_version)]
+        return [*chain.from_iterable(self._parts_of(stream_id, None, up_to_version))]
 
     def newest_first(self, stream_id: UUID, from_version: int) -> Iterator[Event]:
         """Yield the events of a stream from a version back to its first, read in parts."""
         while from_version > 0:
             may_block()
-            last = {"lte": from_version, "desc": True, "limit": BACKWARDS_EVENTS}
+            last = {"lte": from_version, "desc": True, "limit": PART_EVENTS}
             stored = _query(self.recorder.select_events, stream_id, **last)
             yield from map(self.mapper.to_domain_event, stored)
             from_version = from_version - len(stored) if stored else 0
@@ -402,16 +404,13 @@ class Log(Application[UUID]):
     def first(self, *kinds: type[Event], after: int = 0) -> Event | None:
         """Return the oldest event of some kinds. It scans the log, so call it seldom."""
         topics = [get_topic(each) for each in kinds]
-        select = self.recorder.select_notifications
-        try:
-            while following := select(after, 1, inclusive_of_start=False):
-                start = following[0].id  # There may be a wide gap before it.
-                found = select(start, 1, start + SCAN_EVENTS, topics)
-                if found:
-                    return self.mapper.to_domain_event(found[0])  # type: ignore[return-value]  # topics name our events only
-                after = start + SCAN_EVENTS
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+        select = partial(_query, self.recorder.select_notifications)
+        while following := select(after, 1, inclusive_of_start=False):
+            start = following[0].id  # There may be a wide gap before it.
+            found = select(start, 1, start + SCAN_EVENTS, topics)
+            if found:
+                return self.mapper.to_domain_event(found[0])  # type: ignore[return-value]  # topics name our events only
+            after = start + SCAN_EVENTS
         return None
 
     def hurry(self) -> None:
@@ -472,14 +471,19 @@ class Log(Application[UUID]):
         remembered: int = getattr(self.recorder, "newest_position_given", self.head)()
         return remembered
 
-    def _events_of(
+    def _parts_of(
         self, stream_id: UUID, after_version: int | None, up_to_version: int | None = None
-    ) -> Iterable[Event]:
-        """Return all events of a stream after a version, in order."""
+    ) -> Iterator[Sequence[Event]]:
+        """Yield all events of a stream after a version, in order."""
         may_block()
         select, decode = self.recorder.select_events, self.mapper.to_domain_event
-        stored = _query(select, stream_id, gt=after_version, lte=up_to_version)
-        return [decode(each) for each in stored]  # type: ignore[misc]  # topics name our events only
+        while True:
+            span = {"gt": after_version, "lte": up_to_version, "limit": PART_EVENTS}
+            stored = _query(select, stream_id, **span)
+            yield [decode(each) for each in stored]  # type: ignore[misc]  # topics name our events only
+            if len(stored) < PART_EVENTS:
+                return
+            after_version = stored[-1].originator_version
 
 
 def _query(read: Callable[..., T], *which: Any, **named: Any) -> T:

@@ -13,8 +13,8 @@ from domain.finance.month import Month
 from domain.log.log import EventRef, Stored, Stretch
 from projections.audit.stored_tree import StoredTree
 from projections.audit.tree import leaf_hash
-from projections.engine.consumer import Consumer, Source, Stopped
-from projections.engine.positions import Position
+from projections.engine.consumer import Consumer, Stopped
+from projections.engine.positions import Position, Source
 from projections.engine.read_model import Batch
 from projections.engine.rebuild import Progress, ignore_progress
 
@@ -39,8 +39,7 @@ class TreeBuilder(Consumer):
                 f"the log has no longer the event at {lost.position}; "
                 "see: python -m app audit verify"
             )
-        with self._database.reading() as connection:
-            _, position = self._tree.end(connection)
+        _, position = self._database.read(self._tree.end)
         if not position:
             return None
         return self.ref_at(position) or EventRef(position, UUID(int=0), 0)  # As of another log.

@@ -1,13 +1,13 @@
 """The database of the read models: short reads, and writes that hold the write lock throughout."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from threading import Semaphore
-from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast, overload
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, Executable, func, select
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -98,6 +98,11 @@ class Database:
         with self.reading() as connection:
             return query(connection, *arguments, **more)
 
+    def all(self, statement: Executable, values: Mapping[str, Any] = {}) -> Sequence[Any]:
+        """Return the rows of one statement."""
+        with self.reading() as connection:
+            return connection.execute(statement, values).all()
+
     def rows(self, hot: HotStatement, **values: Any) -> Sequence[Sequence[Any]]:
         """Run a hot read. If the driver fails, run it again through `reading`."""
         may_block()
@@ -106,8 +111,7 @@ class Database:
         with suppress(dialect.loaded_dbapi.Error), self._lent() as driver:
             found: Sequence[Sequence[Any]] = execute(driver, dialect, hot, values).fetchall()
             return found
-        with self.reading() as connection:
-            return connection.execute(hot.statement, values).all()
+        return self.all(hot.statement, values)
 
     def server_time(self) -> datetime | None:
         """Return the time of the database server; None for SQLite, which has no clock of its own.
@@ -116,17 +120,15 @@ class Database:
         """
         if self._is_sqlite:
             return None
-        with self.reading() as connection:
-            now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
-            return now.astimezone(UTC)  # It comes in the time zone of the session.
+        ((now,),) = self.all(select(func.clock_timestamp()))
+        return cast("datetime", now).astimezone(UTC)  # It comes in the time zone of the session.
 
     def waits_for_standby(self) -> bool:
         """Tell whether a commit that anybody can see is also on a standby of PostgreSQL."""
         if self._is_sqlite:
             return False
-        with self.reading() as connection:
-            named = select(func.current_setting("synchronous_standby_names"))
-            return bool(connection.execute(named).scalar_one())
+        ((named,),) = self.all(select(func.current_setting("synchronous_standby_names")))
+        return bool(named)
 
     def wipe(self) -> bool:
         """Remove deleted data from SQLite's write-ahead log; False if a reader prevents it."""

@@ -5,7 +5,7 @@ Names are opened, because they are searched; an erasure takes them away with the
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
 
 from msgspec import Struct
@@ -163,16 +163,6 @@ class LinkFilter(Struct, frozen=True):
     plan_id: UUID | None = None
     expires_before: datetime | None = None
     sort: Sort | None = None
-
-
-class ActivatedLink(NamedTuple):
-    """A link with the position and time of its activation."""
-
-    id: UUID
-    organization_id: UUID
-    network: str
-    position: int
-    activated_at: datetime
 
 
 class Links(ReadModel):
@@ -421,13 +411,16 @@ class Links(ReadModel):
 
     def activated_after(
         self, connection: Connection, position: int, limit: int
-    ) -> list[ActivatedLink]:
-        """Return links that became active after a position and have not ended, oldest first."""
+    ) -> list[tuple[UUID, UUID, str, int, datetime]]:
+        """Return links that became active after a position and have not ended, oldest first.
+
+        That is of each its id, organization and network, and where and when it was activated.
+        """
         link = self.rows.c
         found = select(link.id, link.organization_id, link.network, link.position, link.created_at)
         newer = found.where(link.position > position, link.status != "ended")
         rows = connection.execute(newer.order_by(link.position).limit(limit))
-        return [ActivatedLink._make((*facts, from_micros(at))) for *facts, at in rows]
+        return [(*facts, from_micros(at)) for *facts, at in rows]
 
     def active_at(
         self, connection: Connection, organization_id: UUID, moment: datetime

@@ -1,6 +1,6 @@
 """The catalogue: every plan, and which of them an organization may see."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
@@ -269,22 +269,17 @@ class Plans(Snapshot[PlanRow]):
         is_global = and_(plan.organization_id.is_(None), ~is_excluded, ~is_copied)
         return and_(plan.enabled, or_(plan.organization_id == organization_id, is_global))
 
-    def _conditions(self, wanted: PlanFilter) -> list[ColumnElement[bool]]:
-        country, profile = self.countries.c, self.profiles.c
-        conditions: list[ColumnElement[bool]] = []
+    def _conditions(self, wanted: PlanFilter) -> Iterator[ColumnElement[bool]]:
+        code, profile = self.countries.c.country_code, self.profiles.c
         if wanted.region is not None:
-            codes = REGIONS[wanted.region].countries
-            conditions.append(self._exists(self.countries, country.country_code.in_(codes)))
+            yield self._exists(self.countries, code.in_(REGIONS[wanted.region].countries))
         if wanted.country is not None:
-            is_it = country.country_code == wanted.country
-            conditions.append(self._exists(self.countries, is_it))
+            yield self._exists(self.countries, code == wanted.country)
         if wanted.coverage_type is not None:
-            conditions.append(self.rows.c.coverage_type == wanted.coverage_type)
+            yield self.rows.c.coverage_type == wanted.coverage_type
         if wanted.sponsor_profile is not None:
-            named = (profile.profile_id, profile.name)
-            is_it = or_(*(column == wanted.sponsor_profile for column in named))
-            conditions.append(self._exists(self.profiles, is_it))
-        return conditions
+            named = (each == wanted.sponsor_profile for each in (profile.profile_id, profile.name))
+            yield self._exists(self.profiles, or_(*named))
 
     def _exists(self, table: Table, condition: ColumnElement[bool]) -> ColumnElement[bool]:
         return exists().where(table.c.plan_id == self.rows.c.id, condition)

@@ -315,12 +315,12 @@ class Transactions(ReadModel):
         return known
 
     def get(
-        self, connection: Connection, organization_id: UUID, transaction_id: UUID
+        self, connection: Connection, transaction_id: UUID, organization_id: UUID | None = None
     ) -> Transaction | None:
+        """Return a transaction of an organization, or whoever owns it."""
         columns = self.rows.c
-        statement = select(self.rows).where(
-            columns.id == transaction_id, columns.organization_id == organization_id
-        )
+        is_owned = true() if organization_id is None else columns.organization_id == organization_id
+        statement = select(self.rows).where(columns.id == transaction_id, is_owned)
         row = connection.execute(statement).one_or_none()
         return STORED.read(row) if row else None
 
@@ -329,12 +329,6 @@ class Transactions(ReadModel):
         columns, pair = self.rows.c, self.links.c
         mine = columns.id.in_(select(pair.transaction_id).where(pair.link_id == link_id))
         return connection.execute(select(columns.position).where(mine)).scalars().all()
-
-    def of_any(self, connection: Connection, transaction_id: UUID) -> Transaction | None:
-        """Return a transaction, whoever owns it."""
-        statement = select(self.rows).where(self.rows.c.id == transaction_id)
-        row = connection.execute(statement).one_or_none()
-        return STORED.read(row) if row else None
 
     def page(
         self,
@@ -482,18 +476,16 @@ class Transactions(ReadModel):
         every = union_all(*map(select, each)).subquery()
         return select(every).order_by(every.c.sequence).limit(limit)
 
-    def _conditions(self, wanted: EntryFilter) -> list[ColumnElement[bool]]:
+    def _conditions(self, wanted: EntryFilter) -> Iterator[ColumnElement[bool]]:
         columns = self.rows.c
-        conditions: list[ColumnElement[bool]] = []
         if wanted.kind is not None:
-            conditions.append(columns.kind == wanted.kind)
+            yield columns.kind == wanted.kind
         if wanted.since is not None:
-            conditions.append(columns.charged_at >= to_micros(wanted.since))
+            yield columns.charged_at >= to_micros(wanted.since)
         if wanted.until is not None:
-            conditions.append(columns.charged_at < to_micros(wanted.until))
+            yield columns.charged_at < to_micros(wanted.until)
         if wanted.reference is not None:
-            conditions.append(columns.reference_id == wanted.reference)
-        return conditions
+            yield columns.reference_id == wanted.reference
 
 
 # The type of the messages about entries of a kind.

@@ -300,8 +300,7 @@ class PersonalKeys:
         try:
             if isinstance(statement, HotStatement):
                 return self.database.rows(statement, **values)
-            with self.database.reading() as connection:
-                return connection.execute(statement).all()
+            return self.database.all(statement)
         except SQLAlchemyError as error:
             raise ServiceUnavailable from error
 

@@ -19,6 +19,7 @@ from tests.simulation.outside import BUYS, WatchedNetwork
 from tests.simulation.story import chance
 from tests.workers.late_network import LateNetwork
 from tests.workers.link_checks import Books, check_esims, check_network
+from workers.fees import request_round
 from workers.routes import Message, messages_for
 
 if TYPE_CHECKING:
@@ -298,5 +299,5 @@ class World:
         machine.due_work.beat()
 
     def _fees(self, machine: Machine) -> None:
-        machine.fee_round.run()
+        request_round(machine.publisher)
         machine.month_end.run()

@@ -137,11 +137,13 @@ def has_no_answer(provider: str, code: object, at: str) -> NoReturn:
     raise NotAnswered(f"{provider} has no answer for this number")
 
 
-def is_refused(provider: str, reply: Reply) -> NoReturn:
+def require_ok(provider: str, reply: Reply) -> None:
     """Raise Unavailable for a reply that is no answer; operators read why in the log.
 
     It is NotAnswered where the provider blames the number.
     """
+    if reply.status == OK:
+        return
     if reply.status in REFUSED:
         logger.warning(
             "%s refuses our credentials (%d): check its settings", provider, reply.status

@@ -19,7 +19,6 @@ NOT_AN_AMOUNT = (
     "front."
 )
 NOTHING = "Must be more than 0."
-FILTERS = frozenset({"kind", "since", "until", "reference"})
 WORDS = r"^[!-~]([ -~]{0,253}[!-~])?$"
 NOT_WORDS = "Must be 1 to 255 visible ASCII characters, without spaces around them."
 NOT_A_TIME = (
@@ -108,7 +107,7 @@ class TransactionQuery(PageQuery):
 
     @validates_schema
     def check_alone(self, data: dict[str, Any], **_: Any) -> None:
-        if "after_sequence" in data and FILTERS & data.keys():
+        if "after_sequence" in data and data.keys() - {"after_sequence", "page", "per_page"}:
             raise ValidationError(
                 {"after_sequence": ["Must be given without kind, from, to and reference."]}
             )

@@ -13,7 +13,7 @@ from app.http.accounts.input import TransactionQuery
 from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.replies import Answer, Page, example, part_of, show_page, wait_for
+from app.http.edge.replies import Answer, Page, example, filters_of, part_of, show_page, wait_for
 from app.http.edge.request import Given
 from app.http.edge.schemas import example_of
 from app.security.authorization import Caller
@@ -69,10 +69,9 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
     """
     parts, query, kind = given.parts, given.query, preferred(CSV)
     wait_for(parts, parts.transactions.name)
-    wanted = EntryFilter(
-        query.get("kind"), query.get("since"), query.get("until"), query.get("reference")
-    )
-    after: int | None = query.get("after_sequence")
+    filters = filters_of(query)
+    after: int | None = filters.pop("after_sequence", None)
+    wanted = EntryFilter(**filters)
     if kind == CSV:
         given.acquire(parts.downloads.slot(caller.organization_id))
         every = _every(parts, caller.organization_id, wanted)
@@ -92,7 +91,7 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
 def _load_transaction(caller: Caller, given: Given[Any], transaction_id: str) -> Transaction:
     parts, wanted = given.parts, parse_id(transaction_id)
     is_known = wait_for(parts, parts.transactions.name)
-    entry = parts.views.read(parts.transactions.get, caller.organization_id, wanted)
+    entry = parts.views.read(parts.transactions.get, wanted, caller.organization_id)
     if entry is None:
         raise NotFound if is_known else ServiceUnavailable(BEHIND)
     return entry

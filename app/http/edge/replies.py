@@ -331,7 +331,7 @@ def wait_for(parts: Container, name: str) -> bool:
 
     If it stays behind, its age is noted.
     """
-    if wait_until_projected(parts.log, parts.views, parts.positions, [name]):
+    if wait_until_projected(parts.source, [name]):
         return True
     mark_stale(parts, name)
     return False

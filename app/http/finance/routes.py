@@ -26,16 +26,14 @@ NOT_A_DAY = "Must be a date, such as 2026-11-21."
 NOT_GROUPS = f"Must be one or two of {', '.join(DIMENSIONS)}, with a comma between them."
 GROUPS_MAX = 2
 _ONE = f"({'|'.join(DIMENSIONS)})"
-_DAY = described(
-    "",
-    anyOf=[{"type": "string", "format": "date"}, OR_EMPTY],
-    examples=["2026-11-01"],
-    **{NAME: "DayFilter"},
-)
 
 
 class Day(Reads, fields.Field[date]):
     """A day in UTC."""
+
+    def __init__(self, says: str, **kwargs: Any) -> None:
+        form: Any = {"anyOf": [{"type": "string", "format": "date"}, OR_EMPTY], NAME: "DayFilter"}
+        super().__init__(metadata=described(says, examples=["2026-11-01"], **form), **kwargs)
 
     def read(self, value: Any) -> date:
         with suppress(ValueError):
@@ -48,10 +46,8 @@ class Day(Reads, fields.Field[date]):
 class UsageQuery(Query):
     """Which days, and how to group them; an empty filter counts as absent."""
 
-    since = Day(
-        data_key="from", metadata=_DAY | {"description": "From this day on (UTC), by `charged_at`."}
-    )
-    until = Day(data_key="to", metadata=_DAY | {"description": "Up to the day before this one."})
+    since = Day("From this day on (UTC), by `charged_at`.", data_key="from")
+    until = Day("Up to the day before this one.", data_key="to")
     group_by = Names(
         DIMENSIONS,
         NOT_GROUPS,

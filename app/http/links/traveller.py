@@ -47,7 +47,7 @@ Opened = tuple[Handover, Link, Organization, ActivationCode]
 pages = Blueprint("traveller", __name__)
 
 
-@pages.get(f"{PATH}<address>")
+@pages.get(f"{PATH}<path:address>")  # Mail programs add to an address what it has not.
 def page(address: str) -> Response:
     return _answered(address, _page)
 
@@ -101,10 +101,10 @@ def _count_wrong() -> None:
 
 
 def _picture(opened: Opened) -> Response:
-    found, _, _, code = opened
+    found, link, _, code = opened
     if not found.made.picture:
         raise NotFound
-    with CURRENT.get().parts.pictures.slot(found.id):
+    with CURRENT.get().parts.pictures.slot(link.organization_id):
         return Response(qr.as_png(code.lpa, PICTURE_PIXELS), content_type=PNG)
 
 
@@ -112,7 +112,7 @@ def _page(opened: Opened) -> Response:
     found, link, organization, code = opened
     made, parts, carddata = found.made, CURRENT.get().parts, quote(code.lpa, safe="")
     usage = parts.readings.load([link.id]).get(link.id, NetworkReading()).usage
-    with parts.pictures.slot(found.id):
+    with parts.pictures.slot(link.organization_id):
         symbol = qr.as_svg(code.lpa, QR_PIXELS).decode()
     ways = [("iphone", APPLE + carddata), ("android", ANDROID + carddata)]
     is_android = "Android" in CURRENT.get().environ.get("HTTP_USER_AGENT", "")
