@@ -2,21 +2,26 @@
 
 import logging
 import re
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from hashlib import sha256
 from html.parser import HTMLParser
 from threading import Thread
 from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
 from app.http.edge.request import request_id_of
 from app.http.links import routes
-from app.http.links.traveller import LANGUAGES, PATH, PER_MINUTE, WORDS
+from app.http.links.qr import as_png
+from app.http.links.traveller import LANGUAGES, PATH, PER_MINUTE, WORDS, ink_on
 from app.processes.erasing import erase, keys_of_number, keys_of_stream
 from app.security.throttle import ADDRESS_FAILURES_MAX
 from app.watch.logging import mask
@@ -50,7 +55,7 @@ class Read(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag not in {"meta", "link", "path"}:
+        if tag not in {"meta", "link", "path", "img"}:
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -185,6 +190,38 @@ def test_usage_is_what_was_seen_last_and_nobody_asks_the_network(
     pixels, width = of_png(visit(acme, f"{path}/qr.png").data)
     assert scan(pixels, width) == link["lpa_profile"]
     assert acme.service.container.log.get(Link, UUID(link["id"])).version == version
+
+
+def test_a_page_has_the_brand_of_its_organization(acme: Buyer) -> None:
+    path, logo = page_of(acme, acme.link(FREE)), b64encode(as_png("https://acme.example", 64))
+    accounts = acme.service.container.accounts
+    plain = visit(acme, path)
+    assert (plain.text.count("<img"), plain.text.count("@media screen")) == (0, 0)
+    for colour, ink in {"#1a4fa0": "#fff", "#ffd400": "#000", "#777777": "#000"}.items():
+        accounts.change_organization(
+            acme.id,
+            lambda its, colour=colour: its.set_brand(colour, logo.decode(), acme.service.cause()),
+        )
+        branded = visit(acme, path)
+        page = read(branded)
+        assert page.all("img", "src") == [f"data:image/png;base64,{logo.decode()}"]
+        assert f"--brand: {colour}; --on-brand: {ink};" in branded.text
+        style = branded.text.partition("<style>")[2].partition("</style>")[0]
+        digest = b64encode(sha256(style.encode()).digest()).decode()
+        assert f"style-src 'sha256-{digest}'" in branded.headers["Content-Security-Policy"]
+
+
+@given(colour=st.binary(min_size=3, max_size=3))
+def test_words_on_any_colour_can_be_read(colour: bytes) -> None:
+    """By the formula of WCAG 2.2 (relative luminance), which is written down here once more."""
+
+    def luminance(code: bytes) -> float:
+        parts = [c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in code]
+        return sum(a * b for a, b in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
+
+    ink = {"#fff": 1.0, "#000": 0.0}[ink_on(f"#{colour.hex()}")]
+    low, high = sorted((luminance(colour), ink))
+    assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
 def test_the_picture_stands_alone_only_where_it_was_asked_for(acme: Buyer) -> None:
