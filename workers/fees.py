@@ -121,8 +121,7 @@ class MonthlyFees:
         """
         now, failures = self.cut_off.now(), 0
         skipped = {key for key, *_ in self.counters.claims(FEES)}
-        with self.database.reading() as connection:
-            fees = self.due_list.fees(connection, now, skipped, most)
+        fees = self.database.read(self.due_list.fees, now, skipped, most)
         for fee in fees:
             until = self.cut_off.now() + LEASE
             if fee.owner in skipped or not self.counters.claim(FEES, fee.owner, self._me, until):

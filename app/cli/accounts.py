@@ -189,9 +189,8 @@ def create_organization(
 def list_organizations(session: Session) -> list[_Organization]:
     """List all organizations, oldest first."""
     wallets = session.container.wallets
-    with session.reading() as connection:
-        rows = session.container.organizations.all(connection)
-        return [_organization(row, wallets.get(connection, row.id)) for row in rows]
+    rows, read = session.read(session.container.organizations.all), session.container.views.read
+    return [_organization(row, read(wallets.get, row.id)) for row in rows]
 
 
 @org.command("set", right="money")
@@ -331,8 +330,7 @@ def create_client(
 def list_clients(session: Session) -> list[_ListedClient]:
     """List all clients, oldest first, including revoked ones."""
     now = session.container.clock()
-    with session.reading() as connection:
-        found = session.container.clients.all(connection)
+    found = session.read(session.container.clients.all)
     return [_ListedClient.of(row, old_secret_ends=not_over(row.old_until, now)) for row in found]
 
 
@@ -515,8 +513,7 @@ def reject(session: Session, adjustment_id: UUID) -> _Proposal:
 
 def _waiting(session: Session) -> list[Proposal]:
     container = session.container
-    with session.reading() as connection:
-        return [*map(container.accounts.waiting, container.proposals.all(connection))]
+    return [*map(container.accounts.waiting, session.read(container.proposals.all))]
 
 
 def _proposal(session: Session, waiting: Proposal) -> _Proposal:
@@ -542,8 +539,7 @@ def _requested(session: Session, waits: WaitsForApproval) -> Said:
 
 def _charged_for(session: Session, transaction_id: UUID) -> tuple[UUID, Metadata]:
     """Return the stream of what a charge was for, and what the charge says about it."""
-    with session.reading() as connection:
-        found = session.container.transactions.get(connection, transaction_id)
+    found = session.read(session.container.transactions.get, transaction_id)
     if found is None:
         refuse(f"there is no transaction {transaction_id}")
     if found.kind in NO_CHARGES:

@@ -171,8 +171,7 @@ def show_link(session: Session, identifier: UUID | str) -> Said:
     """
     container = session.container
     link = load_link(container, identifier)
-    with session.reading() as connection:
-        entries = container.transactions.about(connection, link.id)
+    entries = session.read(container.transactions.about, link.id)
     timeline = timeline_of(container.log, container.vault, link, entries)
     facts, names = _link_facts(container, link), container.operators.names()
     activations = [_activation(each) for each in link.activations.values()]
@@ -319,16 +318,15 @@ def retry(session: Session) -> Mapping[str, int]:
     """
     container = session.container
     container.counters.clear(SLICES, unheld=True)
-    with session.reading() as connection:
-        owners, _ = container.due_list.owners(connection, FOREVER)
-        listed = (container.due_list.first(connection, it, FOREVER, RETRY_MAX) for it in owners)
-        found = [each for each in chain.from_iterable(listed) if each.kind != "fee"]
+    due, read = container.due_list, container.views.read
+    owners, _ = session.read(due.owners, FOREVER)
+    listed = (read(due.first, each, FOREVER, RETRY_MAX) for each in owners)
+    found = [each for each in chain.from_iterable(listed) if each.kind != "fee"]
     with _working(container) as drain:
         for each in found:
             container.publisher.publish(MESSAGES[each.kind](each))
         drain()
-    with session.reading() as connection:
-        left = len(container.due_list.all(connection))
+    left = len(session.read(container.due_list.all))
     ended = (
         container.log.get(BulkJob, each) for each in {e.id for e in found if e.kind == "slice"}
     )
@@ -343,9 +341,8 @@ def list_jobs(session: Session, *, organization_id: UUID | None, unfinished: boo
     """List jobs, newest first, and of each that has not ended its age and since when it rests."""
     session.require_organization(organization_id)
     container = session.container
-    with session.reading() as connection:
-        now = container.clock()
-        found = container.jobs.all(connection, organization_id, unfinished=unfinished)
+    now = container.clock()
+    found = session.read(container.jobs.all, organization_id, unfinished=unfinished)
     return [_job(each, now) for each in found]
 
 
