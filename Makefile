@@ -98,7 +98,9 @@ advisories: .venv/.release ## Ask for known holes of the locked packages; needs 
 	@.venv/release/bin/pip-audit --strict --disable-pip --require-hashes -r requirements.lock -r requirements-tracing.lock
 
 manifests: .venv/.release ## Hold ops/kubernetes, or OVERLAY=DIR, to the schemas of Kubernetes; needs kubectl
-	@kubectl kustomize "$(or $(OVERLAY),ops/kubernetes)" | .venv/release/bin/kubernetes-validate --strict -
+	@kubectl kustomize "$(or $(OVERLAY),ops/kubernetes)" >.venv/manifests.yaml
+	@.venv/release/bin/kubernetes-validate --strict .venv/manifests.yaml
+	@$(if $(OVERLAY),! grep 'image:' .venv/manifests.yaml | grep -v '@sha256:' || { echo 'pin it by its digest'; false; },:)
 
 # A stamp is touched last, so an install that was cut short starts again.
 # Most of the tools is never imported, so Python compiles what is, when it is.

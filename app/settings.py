@@ -59,8 +59,7 @@ def _must(be: str, is_so: Callable[[str], object]) -> Callable[[str], str]:
 
     def check(text: str) -> str:
         if text and not is_so(text):
-            message = f"must {be}"
-            raise ValueError(message)
+            raise ValueError(f"must {be}")
         return text
 
     return check
@@ -184,8 +183,7 @@ def _amount(text: str) -> int:
     try:
         return parse_amount(text)
     except ValueError:
-        message = "must be an amount with at most six decimals, such as 0.005"
-        raise ValueError(message) from None
+        raise ValueError("must be an amount with at most six decimals, such as 0.005") from None
 
 
 def _by_provider(
@@ -401,13 +399,11 @@ class Settings:
             try:
                 values[each.name] = each.metadata["parse"](text)
             except ValueError as error:
-                message = f"{name_of(each.name)} {error}"
-                raise WrongSetting(message) from None
+                raise WrongSetting(f"{name_of(each.name)} {error}") from None
         if values["job_items_open_max"] < values["bulk_numbers_max"]:
-            message = (
+            raise WrongSetting(
                 "JOB_ITEMS_OPEN_MAX must be at least BULK_NUMBERS_MAX, or such a job never fits"
             )
-            raise WrongSetting(message)
         if redo := values["redo_dir"]:
             keys, own = values["signing_keys"].absolute(), Path(redo).absolute()
             if own.is_relative_to(keys) or keys.is_relative_to(own):
@@ -529,8 +525,7 @@ def _refuse_misspelt(names: list[str], environment: Mapping[str, str]) -> None:
         for name, its in known.items():
             edits = min(2, (len(name) - 1) // 2)
             if len(letters ^ its) <= 2 * edits and _is_like(given, name, edits):
-                message = f"{given} is no setting; {name} is"
-                raise WrongSetting(message)
+                raise WrongSetting(f"{given} is no setting; {name} is")
 
 
 def _is_like(given: str, name: str, edits: int) -> bool:
@@ -553,15 +548,13 @@ def _text_of(setting: Field[Any], environment: Mapping[str, str]) -> str:
     if not path:
         return text
     if text.strip():
-        message = f"{name} and {name}_FILE are both set: set one of them"
-        raise WrongSetting(message)
+        raise WrongSetting(f"{name} and {name}_FILE are both set: set one of them")
     # The path is not repeated, because it may be the secret itself, given by mistake.
     wrong = f"{name}_FILE must name a file of text that can be read and is not empty"
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        message = f"{wrong}: {error.strerror}"
-        raise WrongSetting(message) from error
+        raise WrongSetting(f"{wrong}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise WrongSetting(wrong) from error
     if not text.strip():

@@ -20,6 +20,6 @@ class Daily(NamedTuple):
     def require_less(self, most: int, at: datetime, message: str) -> None:
         """Raise RateLimited, until midnight, if there were `most` changes on the day of `at`."""
         now = at.astimezone(UTC)
-        if (self.day, self.times) == (now.date(), most):
+        if self.day == now.date() and self.times >= most:
             left = timedelta(days=1) - (now - now.replace(hour=0, minute=0, second=0))
             raise RateLimited(message, retry_after_s=int(left.total_seconds()) + 1)

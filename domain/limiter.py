@@ -200,11 +200,10 @@ class OpenItems:
             accepted -= {each for each in accepted if _is_shown(each, position)}
             open_count = shown + sum(each.count for each in accepted)
             if open_count + count > self._items_max:
-                message = (
+                raise RateLimited(
                     f"{open_count} of at most {self._items_max} numbers of this organization's "
                     "jobs are still open; try again when some have ended."
                 )
-                raise RateLimited(message)
             accepted.add(this)
         try:
             yield this

@@ -30,8 +30,7 @@ def parse_amount(text: str) -> int:
     """
     match = _AMOUNT.fullmatch(text)
     if match is None:
-        message = f"not an amount with at most six decimals: {text!r}"
-        raise ValueError(message)
+        raise ValueError(f"not an amount with at most six decimals: {text!r}")
     fraction = (match["fraction"] or "").ljust(6, "0")
     return int(match["whole"]) * MICROS + int(fraction)
 

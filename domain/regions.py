@@ -86,6 +86,12 @@ def code_meant(text: str) -> str | None:
     return {"uk": "GB", "el": "GR"}.get(wanted) or known.get(wanted)
 
 
+def countries_named(part: str) -> list[str]:
+    """Return the codes of the countries whose English name holds a text, in any case."""
+    part = part.casefold()
+    return [code for code, row in _COUNTRIES.items() if part in row["name"].casefold()]
+
+
 def region_of(country_code: str) -> str:
     """Return the code of a country's region. Raises KeyError for what `is_country` denies."""
     return _COUNTRIES[country_code]["region"]

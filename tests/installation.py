@@ -180,8 +180,7 @@ class Parts(Container):
 
     def read(self, question: Callable[..., T], *arguments: Any, **more: Any) -> T:
         """Ask a read model, which is given a connection first."""
-        with self.views.reading() as connection:
-            return question(connection, *arguments, **more)
+        return self.views.read(question, *arguments, **more)
 
     def ask(self, question: Callable[..., T], *arguments: Any, **more: Any) -> T:
         """Project all that there is, then ask a read model."""
@@ -195,7 +194,7 @@ class Parts(Container):
 
     def audit(self) -> Report:
         """Audit the log and the read models as they are."""
-        return verify(self.log, self.views, self.positions, self.models)
+        return verify(self.source, self.models)
 
     def deposit(self, organization_id: UUID, amount: str, reference: str = "") -> None:
         """Pay an amount in, under a reference of its own unless it is given one."""

@@ -102,8 +102,7 @@ class Checkpoints:
         size = self._signable(newest)
         if not size:
             lag_s = self.lag().total_seconds()
-            message = f"no event is older than {lag_s:.0f} s (CHECKPOINT_LAG_S) yet"
-            raise NotPossible(message)
+            raise NotPossible(f"no event is older than {lag_s:.0f} s (CHECKPOINT_LAG_S) yet")
         return size
 
     def deliver(self) -> object:
@@ -158,11 +157,10 @@ class Checkpoints:
         except LookupError:
             same = False
         if not same:
-            message = (
+            raise NotPossible(
                 f"the kept tree is not the one of the checkpoint at position {newest.position}: "
                 "nothing is signed; see: python -m app audit verify"
             )
-            raise NotPossible(message)
 
     def _signable(self, newest: StoredCheckpoint | None) -> int:
         """Return how many events are old enough, with all that are before them.
@@ -174,8 +172,7 @@ class Checkpoints:
         if self._is_old(self.tree_builder.closed_at):
             known = max(known, self.tree_builder.closed_at)
         position = self.log.position_before(self._limit(), known)
-        with self.database.reading() as connection:
-            return self.stored_tree.size_at(connection, position)
+        return self.database.read(self.stored_tree.size_at, position)
 
     def _limit(self) -> datetime:
         """Return the moment before which an event is old enough."""

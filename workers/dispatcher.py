@@ -10,8 +10,8 @@ from typing import Any
 
 from domain.log.aggregate import Event
 from domain.log.log import EventRef, Recorded
-from projections.engine.consumer import Consumer, Source
-from projections.engine.positions import Position
+from projections.engine.consumer import Consumer
+from projections.engine.positions import Position, Source
 from projections.engine.read_model import Batch
 from workers.routes import ROUTES, Publisher, messages_for
 

@@ -124,8 +124,7 @@ class CreateEndpoint(Creating[Made]):
                 cause = self.cause(work)
                 esim = known or Esim.register(work.network, found.iccid, cause)
                 esim.reserve(work.id, cause)
-                facts = {"iccid": found.iccid, "sponsor_profile": profile}
-                work.record(Link.EsimReserved, cause, **facts)
+                work.record(Link.EsimReserved, cause, iccid=found.iccid, sponsor_profile=profile)
                 yield self._intent(work, lpa, cause, esim)
                 work = self.log.get(Link, work.id)  # Another link was first, or another worker.
                 if work.stage is not Stage.REQUESTED:
@@ -217,8 +216,7 @@ class CreateEndpoint(Creating[Made]):
             endpoint = network.find_endpoint(work.iccid, timeout_s=CALL_S)
             if endpoint is None or endpoint.reference != str(work.id):
                 return self._release(work) if settled else None
-            facts = {"endpoint_id": endpoint.endpoint_id}
-            work.record(Link.EndpointFound, self.cause(work), **facts)
+            work.record(Link.EndpointFound, self.cause(work), endpoint_id=endpoint.endpoint_id)
             self.log.append(work)
         assert work.endpoint_id is not None
         try:

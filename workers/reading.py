@@ -21,7 +21,7 @@ from domain.links.readings import LinkReadings, PlanStage, plans_of, record_plan
 from domain.provider_errors import NotAnswered, ProviderError, Rejected
 from projections.engine.complaint import Complaint
 from projections.engine.database import Database
-from projections.models.links import ActivatedLink, Links
+from projections.models.links import Links
 from projections.stores.reading_schedule import DueReading, ReadingSchedule
 
 READERS: Final = 4  # Threads of a network; each call may take seconds.
@@ -196,18 +196,13 @@ class BackgroundReading:
         if self._entered is None:
             self._entered = self.reading_schedule.newest()
         while True:
-            with self.database.reading() as connection:
-                new = self.links.activated_after(connection, self._entered, ENTER_LINKS)
+            new = self.database.read(self.links.activated_after, self._entered, ENTER_LINKS)
             if new:  # They were read at their activation.
-                new_rows = [self._first_reading(each) for each in new]
+                new_rows = [DueReading(*each[:4], each[4] + self.every) for each in new]
                 self.reading_schedule.enter(new_rows, self.clock())
                 self._entered = new_rows[-1].position
             if len(new) < ENTER_LINKS:
                 return
-
-    def _first_reading(self, link: ActivatedLink) -> DueReading:
-        due_at = link.activated_at + self.every
-        return DueReading(link.id, link.organization_id, link.network, link.position, due_at)
 
     def _announce_end(self, link_id: UUID) -> None:
         """Record that a plan ends soon by the last reading, even if the network is silent now."""

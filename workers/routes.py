@@ -49,7 +49,7 @@ def lost_order_message(lost_id: UUID) -> Message:
 
 
 def fees_message() -> Message:
-    """Ask for a round of the monthly fee."""
+    """Ask for a round of the monthly fee: what falls due, and what is due."""
     return Message("charge_fees", "billing", ())
 
 

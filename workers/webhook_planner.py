@@ -15,8 +15,8 @@ from domain.log.log import EventRef, Recorded, Stretch
 from domain.webhooks.endpoint import WebhookRequest
 from domain.webhooks.messages import NAMED_ONLY, OF_ENTRIES, TEST, Entry, kinds_of, types_of
 from domain.webhooks.ports import Delivery, message_id
-from projections.engine.consumer import Consumer, Source
-from projections.engine.positions import Position
+from projections.engine.consumer import Consumer
+from projections.engine.positions import Position, Source
 from projections.engine.read_model import Batch
 from projections.models.webhook_endpoints import WebhookEndpointRow, WebhookEndpoints
 from projections.models.webhook_messages import MessageRow, WebhookMessages, row_of_entry

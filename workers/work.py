@@ -6,7 +6,8 @@ work. Its worker takes a slice of the organization with the fewest in hand, and 
 one that has waited longest.
 
 A message in the queue `provision` names its link, change or lost order, and no organization has
-more than its share of the threads of a network. Each second a beat asks again for what is due.
+more than its share of the threads of a network. One in `billing` says that there are fees. Each
+second a beat asks again for what is due, so a lost message costs two seconds.
 """
 
 import logging
@@ -31,11 +32,12 @@ from domain.lookups.bulk_job import BulkJob
 from domain.provider_errors import NotNow
 from projections.engine.database import Database
 from projections.models.due import WHOLE, Due, DueList, Kind, owner_of
-from projections.stores.counters import SLICES, Counters
+from projections.stores.counters import FEES, SLICES, Counters
 from workers.bulk import BulkLookup
 from workers.routes import (
     Message,
     Publisher,
+    fees_message,
     link_message,
     lost_order_message,
     plan_change_message,
@@ -53,9 +55,9 @@ RESTS = (timedelta(seconds=0.2), *(timedelta(seconds=each) for each in (15, 60, 
 LEFT_MAX = 1_000  # Messages that this process remembers; the beat finds the others.
 # Slices in a row that turn out to be taken or ended; then the next message looks again.
 TRIES_MAX = 20
-# The pause between two messages for the same link doubles from the first to the second.
-ASKED_MIN, ASKED_MAX = timedelta(seconds=2), timedelta(seconds=10)
-ASKED_AT_ONCE = 100  # So that a beat does not itself flood the queue.
+# The pause between two messages for the same work doubles; the first ends before the next beat.
+ASKED_MIN, ASKED_MAX = timedelta(seconds=0.9), timedelta(seconds=10)
+ASKED_AT_ONCE = 100  # So that a beat does not itself flood a queue.
 BACKLOG_MAX = 500  # Messages. While so many wait, work is late and not lost.
 
 MESSAGES: Mapping[Kind, Callable[[Due], Message]] = {
@@ -116,10 +118,10 @@ class Work:
             if taken is None:
                 return
             if more is not None:
-                self._ring(more.id, more.part)
+                self._ring(slice_message(more.id, more.part))
             if self._work(taken):
                 return
-        self._ring(job_id, slice_index)  # The read model is far behind; try again.
+        self._ring(slice_message(job_id, slice_index))  # The read model is far behind; try again.
 
     def in_turn(
         self, network: str, organization_id: UUID, message: Message, work: Callable[[], object]
@@ -150,14 +152,17 @@ class Work:
             with self._lock:
                 found = next(self._free_slices(look), None)
             asked = self._free_others(look)
+            fees = {each for each in look.owners if each.startswith("fee ")}
         if found is not None:
-            self._ring(found.id, found.part)
+            self._ring(slice_message(found.id, found.part))
+        if fees and not fees <= {key for key, *_ in self.counters.claims(FEES)}:
+            self._ring(fees_message())
         if asked and self.publisher.backlog("provision") <= BACKLOG_MAX:
             self._ask(asked, now)
 
     def _ask(self, asked: Sequence[Due], now: datetime) -> None:
         for each in asked:
-            pause = min(max(2 * (now - each.due_at), ASKED_MIN), ASKED_MAX)
+            pause = min(max(now - each.due_at, ASKED_MIN), ASKED_MAX)
             if self.counters.claim(SLICES, _key(each), self._me, now + pause):
                 self._serve(each.owner)
                 self.publisher.publish(MESSAGES[each.kind](each))
@@ -191,8 +196,8 @@ class Work:
 
     def _free_others(self, look: _Look) -> list[Due]:
         """Find what else is due and was not asked for lately, of each owner in turn."""
-        owners = [each for each in look.owners if not _is_of_slices(each)][:ASKED_AT_ONCE]
-        theirs = (self._free(look, owner, ASKED_AT_ONCE) for owner in owners)
+        owners = [each for each in look.owners if not each.startswith(("slice ", "fee "))]
+        theirs = (self._free(look, owner, ASKED_AT_ONCE) for owner in owners[:ASKED_AT_ONCE])
         in_turn = chain.from_iterable(zip_longest(*theirs))
         return [*islice(filter(None, in_turn), ASKED_AT_ONCE)]
 
@@ -257,7 +262,7 @@ class Work:
                 until = self.clock() + rest
                 self.counters.move(SLICES, [_key(this)], self._me, None, until, position)
             if left:
-                self._ring(this.id, this.part)
+                self._ring(slice_message(this.id, this.part))
             self._publish_left()
         return not has_ended
 
@@ -269,11 +274,11 @@ class Work:
             return RESTS[min(starts, len(RESTS)) - 1]
         return RESTS[0]
 
-    def _ring(self, job_id: UUID, slice_index: int) -> None:
+    def _ring(self, message: Message) -> None:
         """Publish a message that says there is work, unless one is waiting already."""
         with suppress(Exception):  # Whatever the broker raises, the next beat publishes again.
-            if not self.publisher.backlog("lookup"):
-                self.publisher.publish(slice_message(job_id, slice_index))
+            if not self.publisher.backlog(message.queue):
+                self.publisher.publish(message)
 
     def _leave(self, message: Message, fits: Callable[[], bool]) -> None:
         with self._lock:

@@ -74,8 +74,7 @@ class CircuitBreaker:
         counts as a failure, even an unknown one.
         """
         if self._prober is not None:
-            message = f"the circuit of the {self._called} is open"
-            raise Unavailable(message)
+            raise Unavailable(f"the circuit of the {self._called} is open")
         started_s = time.monotonic()
         try:
             answer = reached(*args, **kwargs)
@@ -164,15 +163,13 @@ class GuardedLookup:
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         """Return what the provider answers."""
         if self._is_drained(self.name):
-            message = f"the lookup provider {self.name} is drained"
-            raise Unavailable(message)
+            raise Unavailable(f"the lookup provider {self.name} is drained")
         try:
             return self._look_up(organization_id, phone_number)
         except ProviderError:
             raise
         except Exception:  # noqa: BLE001 - The port promises that no other error passes.
-            message = f"the lookup provider {self.name} failed"
-            raise Unavailable(message) from None
+            raise Unavailable(f"the lookup provider {self.name} failed") from None
 
 
 class GuardedNetwork:

@@ -36,8 +36,7 @@ class DirectorySink:
                 os.fsync(file.fileno())
             draft.replace(path)
         except OSError as error:
-            message = f"CHECKPOINT_SINK: {self._directory}: {error.strerror}"
-            raise NotAccepted(message) from error
+            raise NotAccepted(f"CHECKPOINT_SINK: {self._directory}: {error.strerror}") from error
 
 
 class HttpSink:
@@ -63,8 +62,6 @@ class HttpSink:
             status = exchange(origin, request, time.monotonic() + ANSWER_S, context)
         except (OSError, HTTPException, HTTPError) as error:
             why = str(error) if isinstance(error, NotConnected) else type(error).__name__
-            message = f"CHECKPOINT_SINK: {netloc} cannot be reached: {why}"
-            raise NotAccepted(message) from error
+            raise NotAccepted(f"CHECKPOINT_SINK: {netloc} cannot be reached: {why}") from error
         if status // 100 != 2:  # noqa: PLR2004  # 2xx is success.
-            message = f"CHECKPOINT_SINK: {netloc} answers {status}"
-            raise NotAccepted(message)
+            raise NotAccepted(f"CHECKPOINT_SINK: {netloc} answers {status}")

@@ -105,10 +105,9 @@ from projections.audit.report import Failure
 from projections.audit.stored_tree import StoredTree
 from projections.audit.tree_builder import TreeBuilder
 from projections.audit.witnesses import Claim, Claims, StoredLeaves, Witness
-from projections.engine.consumer import Source
 from projections.engine.database import Database
 from projections.engine.freshness import Freshness
-from projections.engine.positions import Positions
+from projections.engine.positions import Positions, Source
 from projections.engine.projector import Projector
 from projections.engine.read_model import ReadModel
 from projections.finance.views import ON_FILES
@@ -142,7 +141,7 @@ from workers.checkpoints import Checkpoints
 from workers.cut_off import CutOff
 from workers.dispatcher import Dispatcher
 from workers.driving import Driving
-from workers.fees import FeeRound, MonthlyFees
+from workers.fees import MonthlyFees
 from workers.links import CreateEndpoint, PlaceOrder
 from workers.lost_orders import LostOrders
 from workers.months import MonthEnd
@@ -341,8 +340,8 @@ class Container:
         return found
 
     waker = part(lambda c: c.persistence.waker(c.log.appended))
-    freshness = auto(Freshness, database="views")
     source = auto(Source, database="views")  # What every consumer of the log needs.
+    freshness = auto(Freshness)
     projector = auto(Projector)
 
     # What an auditor can check.
@@ -469,8 +468,7 @@ class Container:
                 record=self.record_call,
             )
         except ValueError as error:
-            message = f"the base URL of {name} {error}"
-            raise WrongSetting(message) from None
+            raise WrongSetting(f"the base URL of {name} {error}") from None
         self.remote_apis.append(api)
         return api
 
@@ -692,7 +690,6 @@ class Container:
 
     # Monthly fees, and the end of a month.
 
-    fee_round = auto(FeeRound)
     fee_billing = auto(MonthlyBilling)
     monthly_fees = auto(MonthlyFees, billing="fee_billing", database="views")
     month_end = auto(MonthEnd)

@@ -93,15 +93,13 @@ def _lost_secrets(
 
 def active_clients(container: Container) -> list[ApiClient]:
     """Return the clients that are not revoked, oldest first, with what the log says of them."""
-    with container.views.reading() as connection:
-        rows = [row for row in container.clients.all(connection) if not row.revoked]
+    rows = [row for row in container.views.read(container.clients.all) if not row.revoked]
     return [container.log.get(ApiClient, api_client_id(row.client_id)) for row in rows]
 
 
 def active_endpoints(container: Container) -> list[WebhookEndpoint]:
     """Return the endpoints of webhooks that are not deleted, oldest first."""
-    with container.views.reading() as connection:
-        ids = [row.id for row in container.webhook_endpoints.all(connection)]
+    ids = [row.id for row in container.views.read(container.webhook_endpoints.all)]
     return [container.log.get(WebhookEndpoint, each) for each in ids]
 
 

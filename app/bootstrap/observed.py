@@ -72,7 +72,7 @@ class Observed:
 
     def follower_lags(self) -> list[tuple[Lag, float | None]]:
         parts = self._opened()
-        known = lags(parts.log, parts.views, parts.positions)
+        known = lags(parts.source)
         return [(lag, behind_s(parts.log, lag, parts.clock())) for lag in known]
 
     def followers(self) -> Values:
@@ -148,8 +148,7 @@ class Observed:
     def webhooks(self) -> Values:
         parts = self._opened()
         pending, since = parts.webhook_deliveries.backlog()
-        with parts.views.reading() as connection:
-            rows = parts.webhook_endpoints.all(connection)
+        rows = parts.views.read(parts.webhook_endpoints.all)
         disabled = Counter(each.disabled for each in rows if each.disabled is not None)
         return {
             "webhook_deliveries_pending": pending,

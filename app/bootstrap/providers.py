@@ -42,8 +42,7 @@ def offline(container: "Container") -> OfflineLookup:
     try:
         networks = load_networks(container.settings.mcc_mnc_file)
     except ValueError as error:
-        message = f"MCC_MNC_FILE {error}"
-        raise WrongSetting(message) from error
+        raise WrongSetting(f"MCC_MNC_FILE {error}") from error
     return OfflineLookup(networks)
 
 
@@ -144,16 +143,14 @@ def _needed(settings: Settings, attribute: str, setting: str = "LOOKUP_PROVIDER"
     """Return a setting that goes into a header; `setting` names the one that requires it."""
     value = _set(settings, attribute, setting)
     if not value.isascii() or not value.isprintable():
-        message = f"{name_of(attribute)} must be plain text of one line"
-        raise WrongSetting(message)
+        raise WrongSetting(f"{name_of(attribute)} must be plain text of one line")
     return value
 
 
 def _set(settings: Settings, attribute: str, setting: str) -> str:
     value: str = getattr(settings, attribute)
     if not value.strip():
-        message = f"{name_of(attribute)} must be set: it is needed by {setting}"
-        raise WrongSetting(message)
+        raise WrongSetting(f"{name_of(attribute)} must be set: it is needed by {setting}")
     return value
 
 
@@ -217,5 +214,4 @@ def require_known(settings: Settings) -> None:
 
 def _require(setting: str, provider: str, known: Mapping[str, object]) -> None:
     if provider not in known:
-        message = f"{setting} must be one of: {', '.join(known)}"
-        raise WrongSetting(message)
+        raise WrongSetting(f"{setting} must be one of: {', '.join(known)}")

@@ -22,10 +22,9 @@ from domain.errors import NetworkUnavailable, NotSupportedByNetwork, ValidationF
 from domain.links.bought_plan import BoughtPlan
 from domain.links.change_plans import NOT_THERE
 from domain.links.link import Link
-from domain.log.log import Log
 from domain.provider_errors import ProviderError
 from projections.engine.freshness import wait_until_projected
-from projections.engine.positions import Positions
+from projections.engine.positions import Source
 from projections.stores.counters import Counters
 from workers.reading import BackgroundReading
 
@@ -69,8 +68,7 @@ class Sandbox:
 
     counters: Counters
     network: SimulatedNetwork
-    log: Log
-    positions: Positions
+    source: Source
     background_reading: BackgroundReading
 
     @cached_property
@@ -85,7 +83,7 @@ class Sandbox:
         All of them are read anew within seconds. Raises NotPossible beyond ten years.
         """
         reading = self.background_reading
-        wait_until_projected(self.log, reading.database, self.positions, [reading.links.name])
+        wait_until_projected(self.source, [reading.links.name])
         reading.enter()
         hasten = reading.reading_schedule.hasten  # Nothing may fail once the clock has moved.
         return self.counters.advance_simulated(by, owner, lambda it: hasten(it, SIMULATED, owner))

@@ -66,10 +66,9 @@ def is_current(own: OwnTables, found: Mapping[str, int]) -> bool:
 
 def _refuse_newer(own: OwnTables, found: int | None) -> None:
     if found is not None and found > own.version:
-        message = (
+        raise NewerSchema(
             f"the tables of {own.name} are of version {found}, this release knows {own.version}"
         )
-        raise NewerSchema(message)
 
 
 def versions(database: Database) -> dict[str, int]:

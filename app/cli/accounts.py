@@ -1,8 +1,11 @@
 """`org`, `client`, `wallet` and `operator`: who may call, who pays, and who works here."""
 
+import re
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import urandom
+from pathlib import Path
 from typing import Any, get_args
 from uuid import UUID
 
@@ -19,6 +22,7 @@ from app.cli.arguments import (
     OrWord,
     Text,
     id_argument,
+    matched,
     org_option,
     organization_argument,
 )
@@ -56,6 +60,11 @@ KEY_IS_KNOWN = (
     "`operator rotate-key` with it."
 )
 RUN_AGAIN = "It waits for another operator. When it is approved, run this command again."
+# A logo is kept in the log for ever and sent with each page.
+LOGO_BYTES_MAX, LOGO_SIDE_MAX = 16_384, 1_024
+PNG_START, PNG_END = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", b"\x00\x00\x00\x00IEND\xaeB`\x82"
+LOGO_RULE = f"PNG of at most {LOGO_BYTES_MAX:,} bytes and {LOGO_SIDE_MAX:,} pixels a side"
+_COLOUR = re.compile(r"#[0-9a-f]{6}", re.ASCII | re.IGNORECASE)
 NOTHING_TO_SET = "give at least one option: there is nothing to change"
 
 subject = Subject()
@@ -81,6 +90,30 @@ price_option = click.option(
 )
 
 
+def _read_colour(value: str) -> str:
+    return "" if value == "none" else matched(_COLOUR, value)[0].lower()
+
+
+def _read_logo(value: str) -> str:
+    """Return the PNG of a file in base64; raises ValueError for another file."""
+    if value == "none":
+        return ""
+    try:
+        with Path(value).open("rb") as file:
+            image = file.read(LOGO_BYTES_MAX + 1)
+    except OSError:
+        raise ValueError from None
+    is_whole = image.startswith(PNG_START) and image.endswith(PNG_END)
+    sides = int.from_bytes(image[16:20]), int.from_bytes(image[20:24])
+    if not is_whole or len(image) > LOGO_BYTES_MAX or max(sides) > LOGO_SIDE_MAX:
+        raise ValueError
+    return b64encode(image).decode()
+
+
+COLOUR = Text("#rrggbb|none", _read_colour, "{!r} is not a colour such as #1a4fa0, or none")
+LOGO = Text("file|none", _read_logo, f"{{!r}} is not a {LOGO_RULE}, or none")
+
+
 class _Balance(Shape):
     balance: str
     currency: str
@@ -97,6 +130,8 @@ class _Organization(Shape):
     spending_limit: str | None
     wallet: _Balance | None
     proposals: list[UUID] | UnsetType = UNSET  # What waits for another operator.
+    brand_colour: str | UnsetType = UNSET
+    brand_logo_bytes: int | UnsetType = UNSET
 
 
 def _organization(
@@ -116,7 +151,10 @@ def _organization(
 def _organization_now(
     session: Session, its: Organization, proposed: Sequence[Proposal] = ()
 ) -> _Organization:
-    return _organization(its, session.container.log.find(Wallet, wallet_id(its.id)), proposed)
+    shown = _organization(its, session.container.log.find(Wallet, wallet_id(its.id)), proposed)
+    shown.brand_colour = its.brand_colour or UNSET
+    shown.brand_logo_bytes = len(b64decode(its.brand_logo or "")) or UNSET
+    return shown
 
 
 @org.command("create", right="money")
@@ -151,9 +189,8 @@ def create_organization(
 def list_organizations(session: Session) -> list[_Organization]:
     """List all organizations, oldest first."""
     wallets = session.container.wallets
-    with session.reading() as connection:
-        rows = session.container.organizations.all(connection)
-        return [_organization(row, wallets.get(connection, row.id)) for row in rows]
+    rows, read = session.read(session.container.organizations.all), session.container.views.read
+    return [_organization(row, read(wallets.get, row.id)) for row in rows]
 
 
 @org.command("set", right="money")
@@ -176,6 +213,8 @@ def list_organizations(session: Session) -> list[_Organization]:
     type=OrWord(AT_LEAST_ZERO, "none"),
     help="What it may spend in a calendar month (UTC).",
 )
+@click.option("--brand-colour", "colour", type=COLOUR, help="Of its travellers' pages.")
+@click.option("--brand-logo", "logo", type=LOGO, help=f"On these pages: a {LOGO_RULE}.")
 @click.option("--wallet", "with_wallet", is_flag=True, help="Open the wallet that it lacks.")
 def change(
     session: Session, organization_id: UUID, *, with_wallet: bool, **given: Any
@@ -213,6 +252,9 @@ def _apply(its: Organization, given: Given, cause: Cause) -> None:
         its.switch_lookup(cause, enabled=given["lookup"] == "on")
     if given["fee_micros"] is not None:
         its.change_monthly_link_fee(given["fee_micros"], cause)
+    held = {"colour": its.brand_colour, "logo": its.brand_logo}
+    held |= {name: given[name] or None for name in held if given[name] is not None}
+    its.set_brand(held["colour"], held["logo"], cause)
 
 
 def _price_changes(given: dict[str, Any]) -> Mapping[Kind, int | None]:
@@ -288,8 +330,7 @@ def create_client(
 def list_clients(session: Session) -> list[_ListedClient]:
     """List all clients, oldest first, including revoked ones."""
     now = session.container.clock()
-    with session.reading() as connection:
-        found = session.container.clients.all(connection)
+    found = session.read(session.container.clients.all)
     return [_ListedClient.of(row, old_secret_ends=not_over(row.old_until, now)) for row in found]
 
 
@@ -472,8 +513,7 @@ def reject(session: Session, adjustment_id: UUID) -> _Proposal:
 
 def _waiting(session: Session) -> list[Proposal]:
     container = session.container
-    with session.reading() as connection:
-        return [*map(container.accounts.waiting, container.proposals.all(connection))]
+    return [*map(container.accounts.waiting, session.read(container.proposals.all))]
 
 
 def _proposal(session: Session, waiting: Proposal) -> _Proposal:
@@ -499,8 +539,7 @@ def _requested(session: Session, waits: WaitsForApproval) -> Said:
 
 def _charged_for(session: Session, transaction_id: UUID) -> tuple[UUID, Metadata]:
     """Return the stream of what a charge was for, and what the charge says about it."""
-    with session.reading() as connection:
-        found = session.container.transactions.of_any(connection, transaction_id)
+    found = session.read(session.container.transactions.get, transaction_id)
     if found is None:
         refuse(f"there is no transaction {transaction_id}")
     if found.kind in NO_CHARGES:

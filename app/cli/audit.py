@@ -85,8 +85,8 @@ def verify(
         report = check_behind(container, trusted, notes, progress)
     else:
         container.projector.catch_up()
-        parts = (container.log, container.views, container.positions, container.models)
-        report = audit_log(*parts, progress, [*container.witnesses(), notes.claims(container)])
+        witnesses = [*container.witnesses(), notes.claims(container)]
+        report = audit_log(container.source, container.models, progress, witnesses)
     session.ok = report.ok
     said, lists = asdict(report), ("losses", "failures", "checkpoints", "uncovered")
     names = ("events", "position", "leaves", "trusted", "explained")
@@ -236,8 +236,7 @@ def read_note(file: Path) -> SignedCheckpoint:
     try:
         return SignedCheckpoint.read(file.read_text("utf-8"))
     except ValueError as error:
-        message = f"{file}: {error}"
-        raise click.ClickException(message) from error
+        raise click.ClickException(f"{file}: {error}") from error
 
 
 def _files(path: Path) -> list[Path]:
@@ -297,7 +296,7 @@ def prove(session: Session, transaction_id: UUID) -> Said:
     container.projector.catch_up()
     container.tree_builder.catch_up(progress=progress)
     with container.views.reading() as connection:
-        entry = container.transactions.of_any(connection, transaction_id)
+        entry = container.transactions.get(connection, transaction_id)
         if entry is None:
             refuse(f"there is no transaction {transaction_id}")
         index = container.stored_tree.index_of(connection, entry.position)
@@ -306,8 +305,7 @@ def prove(session: Session, transaction_id: UUID) -> Said:
     checkpoint = stored.signed.checkpoint
     if index is None:
         refuse(DENIED)
-    with container.views.reading() as connection:
-        path = container.stored_tree.path(connection, index, checkpoint.size)
+    path = container.views.read(container.stored_tree.path, index, checkpoint.size)
     if root_from_path(leaf_hash(*row), index, checkpoint.size, path) != checkpoint.root:
         refuse(DENIED)
     proof = {
@@ -363,19 +361,16 @@ def _checked(file: Path, keys: Sequence[bytes]) -> str:
         given = json.loads(content)
         path = [bytes.fromhex(node) for node in proof.path]
     except (msgspec.MsgspecError, NotACheckpoint, ValueError) as error:
-        message = f"{file}: is no proof: {error}"
-        raise NoProof(message) from error
+        raise NoProof(f"{file}: is no proof: {error}") from error
     checkpoint, row = signed.checkpoint, proof.event.row()
     if (fault := signed.fault(keys, verify_signature)) is not None:
         raise NoProof(fault)
     root = root_from_path(leaf_hash(*row), proof.index, checkpoint.size, path)
     if root != checkpoint.root or row.position > checkpoint.position:
-        message = "the event does not lead to the root that was signed"
-        raise NoProof(message)
+        raise NoProof("the event does not lead to the root that was signed")
     *_, time = checkpoint.text().split()
     if json.loads(json.dumps({**facts_of(signed), "at": time})) != given["checkpoint"]:
-        message = "what is said of the checkpoint is not what its note says"
-        raise NoProof(message)
+        raise NoProof("what is said of the checkpoint is not what its note says")
     _compare(row, given["transaction"])
     at = f"{checkpoint.at:%Y-%m-%d %H:%M:%S} UTC"
     return f"position {row.position} of {checkpoint.origin}, signed {at} by key {signed.key_id}"
@@ -391,15 +386,13 @@ def _compare(row: Stored, stated: Mapping[str, Any]) -> None:
     except Poisoned as error:
         raise NoProof(str(error)) from error
     if len(entries) != 1:
-        message = f"a {row.topic} is no transaction"
-        raise NoProof(message)
+        raise NoProof(f"a {row.topic} is no transaction")
     derived = json.loads(msgspec.json.encode(entries[0]))
     unproved = {"reason"} if derived.get("refund_of") and "reason" not in derived else set()
     for name in sorted(derived.keys() | stated.keys()):
         values = [json.dumps(each.get(name), sort_keys=True) for each in (derived, stated)]
         if name not in unproved and values[0] != values[1]:  # As text, because 1 == 1.0 == True.
-            message = f"{name} of the transaction is not what its event says"
-            raise NoProof(message)
+            raise NoProof(f"{name} of the transaction is not what its event says")
 
 
 @audit.command("import", right=None, on="anything")

@@ -125,8 +125,7 @@ def import_plans(session: Session, file: IO[bytes], *, below_cost: bool) -> Impo
 def list_plans(session: Session) -> Said:
     """List all plans by name; with --json in the form of a plan file."""
     container = session.container
-    with session.reading() as connection:
-        rows = [row.at(container.clock()) for row in container.plans.all(connection)]
+    rows = [row.at(container.clock()) for row in session.read(container.plans.all)]
     entries = [*map(_entry_of, rows)]
     return Said(entries, [[*map(_line_of, entries)]])
 

@@ -137,8 +137,7 @@ def list_links(session: Session, *, organization_id: UUID | None, unfinished: bo
     session.catch_up()
     if not unfinished:
         return [*map(_link_line, _read_all(container, organization_id))]
-    with container.views.reading() as connection:
-        work = container.due_list.all(connection)
+    work = container.views.read(container.due_list.all)
     found = [_unfinished(container, each) for each in work]
     return [each for each in found if organization_id in {None, each["organization"]}]
 
@@ -172,8 +171,7 @@ def show_link(session: Session, identifier: UUID | str) -> Said:
     """
     container = session.container
     link = load_link(container, identifier)
-    with session.reading() as connection:
-        entries = container.transactions.about(connection, link.id)
+    entries = session.read(container.transactions.about, link.id)
     timeline = timeline_of(container.log, container.vault, link, entries)
     facts, names = _link_facts(container, link), container.operators.names()
     activations = [_activation(each) for each in link.activations.values()]
@@ -205,8 +203,9 @@ def _link_line(row: LinkRow) -> Facts:
 def _read_all(container: Container, organization_id: UUID | None) -> Iterator[LinkRow]:
     before = None
     while True:
-        with container.views.reading() as connection:
-            rows = container.links.all(connection, organization_id, before=before, limit=CHUNK)
+        rows = container.views.read(
+            container.links.all, organization_id, before=before, limit=CHUNK
+        )
         yield from rows
         if len(rows) < CHUNK:
             return
@@ -319,16 +318,15 @@ def retry(session: Session) -> Mapping[str, int]:
     """
     container = session.container
     container.counters.clear(SLICES, unheld=True)
-    with session.reading() as connection:
-        owners, _ = container.due_list.owners(connection, FOREVER)
-        listed = (container.due_list.first(connection, it, FOREVER, RETRY_MAX) for it in owners)
-        found = [*chain.from_iterable(listed)]
+    due, read = container.due_list, container.views.read
+    owners, _ = session.read(due.owners, FOREVER)
+    listed = (read(due.first, each, FOREVER, RETRY_MAX) for each in owners)
+    found = [each for each in chain.from_iterable(listed) if each.kind != "fee"]
     with _working(container) as drain:
         for each in found:
             container.publisher.publish(MESSAGES[each.kind](each))
         drain()
-    with session.reading() as connection:
-        left = len(container.due_list.all(connection))
+    left = len(session.read(container.due_list.all))
     ended = (
         container.log.get(BulkJob, each) for each in {e.id for e in found if e.kind == "slice"}
     )
@@ -343,9 +341,8 @@ def list_jobs(session: Session, *, organization_id: UUID | None, unfinished: boo
     """List jobs, newest first, and of each that has not ended its age and since when it rests."""
     session.require_organization(organization_id)
     container = session.container
-    with session.reading() as connection:
-        now = container.clock()
-        found = container.jobs.all(connection, organization_id, unfinished=unfinished)
+    now = container.clock()
+    found = session.read(container.jobs.all, organization_id, unfinished=unfinished)
     return [_job(each, now) for each in found]
 
 
@@ -404,8 +401,7 @@ def list_webhooks(
     if endpoint_id is not None:
         found = _deliveries(container, _endpoint(container, endpoint_id))
         return [_Delivery.of(each) for each in found if not failing or _fails(each)]
-    with container.views.reading() as connection:
-        rows = container.webhook_endpoints.all(connection, organization_id)
+    rows = container.views.read(container.webhook_endpoints.all, organization_id)
     known, none = container.webhook_deliveries.sums(), Sums(0, 0, 0, None)
     shown = [(row, known.get(row.id, none)) for row in rows]
     return [
@@ -430,7 +426,7 @@ def redeliver(session: Session, endpoint_id: UUID, delivery_id: UUID | None) -> 
     if delivery_id is not None and store.get(owner, endpoint_id, delivery_id) is None:
         refuse(f"there is no delivery {delivery_id} of this endpoint")
     for each in wanted:
-        container.webhooks.redeliver(owner, endpoint.id, each, None, cause)
+        container.webhooks.redeliver(endpoint, each, None, cause)
     return {"endpoint": endpoint_id, "asked": len(wanted)}
 
 
@@ -439,9 +435,8 @@ def redeliver(session: Session, endpoint_id: UUID, delivery_id: UUID | None) -> 
 def disable(session: Session, endpoint_id: UUID) -> Facts:
     """Tell an endpoint nothing from now on; its partner can enable it again."""
     container, cause = session.container, session.cause
-    owner = _endpoint(container, endpoint_id).organization_id
-    container.webhooks.change(owner, endpoint_id, Changes(enabled=False), cause)
-    disabled = _endpoint(container, endpoint_id).disabled
+    found = _endpoint(container, endpoint_id)
+    disabled = container.webhooks.change(found, Changes(enabled=False), cause).disabled
     return {"endpoint": endpoint_id, "disabled_reason": disabled and disabled.reason}
 
 
@@ -470,11 +465,12 @@ def _endpoint_facts(container: Container, row: WebhookEndpointRow, sums: Sums) -
 def _deliveries(container: Container, endpoint: WebhookEndpoint) -> list[Delivery]:
     found: list[Delivery] = []
     while True:
-        part, total = container.webhook_deliveries.page(
-            endpoint.organization_id, endpoint.id, len(found), DELIVERIES_MAX
+        part = slice(len(found), len(found) + DELIVERIES_MAX)
+        more, total = container.webhook_deliveries.page(
+            endpoint.organization_id, endpoint.id, None, part
         )
-        found += part
-        if not part or len(found) >= total:
+        found += more
+        if not more or len(found) >= total:
             return found
 
 

@@ -157,8 +157,7 @@ def _load_key(container: Container, kid: str) -> tuple[KeyStore[Any], str, Row]:
             row = _key(container, each)
             if row["kid"] == kid and each.state != "revoked":
                 return store, each.kid, row
-    message = f"there is no key {kid}, or it is revoked; see: python -m app keys list"
-    raise NotPossible(message)
+    raise NotPossible(f"there is no key {kid}, or it is revoked; see: python -m app keys list")
 
 
 def _ends(container: Container, kind: Kind, kid: str, actor: str | None) -> dict[str, list[str]]:
@@ -189,8 +188,7 @@ def _ends(container: Container, kind: Kind, kid: str, actor: str | None) -> dict
 @projections.command("status", right=None)
 def status(session: Session) -> list[Lag]:
     """Show how far each follower of the log has come, and why one has stopped."""
-    parts = session.container
-    return lags(parts.log, parts.views, parts.positions)
+    return lags(session.container.source)
 
 
 # The tree is evidence against a changed log.
@@ -213,8 +211,7 @@ def rebuild(session: Session, name: str | None, *, everything: bool) -> list[Row
         models = _models(container, name)
         what = models[0].name if len(models) == 1 else "all read models"
         progress = session.watch(f"Building {what}")
-        parts = (container.log, container.views, container.positions)
-        reached = rebuild_all(*parts, models, progress)
+        reached = rebuild_all(container.source, models, progress)
     return [{"name": name, "position": position} for name, position in reached.items()]
 
 

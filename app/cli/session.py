@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from threading import Event
+from typing import Concatenate, ParamSpec, TypeVar
 from uuid import UUID, uuid4
 
 import click
@@ -35,6 +36,9 @@ from domain.log.log import Poisoned
 from projections.engine.consumer import Stopped
 from projections.engine.positions import models_to_rebuild
 from projections.engine.rebuild import Progress
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 LOCK_WAIT_S = 10.0  # Most commands take a fraction of a second.
 LOCK_POLL_S = 0.05
@@ -131,12 +135,12 @@ class Session:
             if position.failure is not None:
                 warn(f"{position.name} stopped at {position.position}: {position.failure}")
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """Lend a connection to the read models, after they have caught up."""
+    def read(
+        self, query: Callable[Concatenate[Connection, P], T], *arguments: P.args, **more: P.kwargs
+    ) -> T:
+        """Run one query of a read model, after all have caught up."""
         self.catch_up()
-        with self.container.views.reading() as connection:
-            yield connection
+        return self.container.views.read(query, *arguments, **more)
 
     def require_organization(self, organization_id: UUID | None) -> None:
         """Raise NotFound if an organization is named that is not registered."""
@@ -224,10 +228,9 @@ def acquire_write_lock(container: Container) -> None:
 def _require_tables(container: Container, *, same_log: bool) -> None:
     if fault := container.persistence.fault():
         raise click.ClickException(fault)
-    parts = (container.log, container.views, container.positions, container.models)
     if missing := missing_tables(container):
         raise click.ClickException(missing)
-    if same_log and models_to_rebuild(*parts):
+    if same_log and models_to_rebuild(container.source, container.models):
         lost = lost_events(container)
         then = f"{lost}, and then run: python -m app migrate" if lost else NOT_MIGRATED
         raise click.ClickException(then)

@@ -7,9 +7,19 @@ from uuid import UUID
 from marshmallow import ValidationError, fields
 from msgspec import Struct
 
-from app.http.edge.input import NO_NUL, PageQuery, Query, Reads, choice, described, parse_id
+from app.http.accounts.input import AMOUNT, Money
+from app.http.edge.input import (
+    NO_NUL,
+    PageQuery,
+    Query,
+    Reads,
+    Search,
+    choice,
+    described,
+    parse_id,
+)
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.replies import Page, example, show_page, span_of, wait_for
+from app.http.edge.replies import Page, example, filters_of, part_of, show_page, wait_for
 from app.http.edge.request import Given
 from app.security.authorization import Caller
 from domain import regions
@@ -28,7 +38,7 @@ from projections.engine.shape import (
     means,
     one_of,
 )
-from projections.models.plans import PlanFilter, PlanRow
+from projections.models.plans import SORTS, PlanFilter, PlanRow
 
 MB_PER_GB = 1000
 COVERAGE_TYPE: Final = (
@@ -161,14 +171,7 @@ def _count_operators(terms: plan.PlanTerms) -> int:
     return sum(len(each.operators) for each in terms.coverage)
 
 
-FILTERS = ("region", "country", "coverage_type", "sponsor_profile")
 NOT_A_COUNTRY = "Must be a country code of two letters (ISO 3166-1 alpha-2), such as FR."
-
-ONLY_COUNTRY = described(
-    "Only with this country (ISO 3166-1 alpha-2), in upper or lower case.",
-    pattern="^([A-Za-z]{2})?$",
-    examples=["FR"],
-)
 
 
 class Country(Reads, fields.String):
@@ -185,21 +188,38 @@ class Country(Reads, fields.String):
         return code
 
 
-class PlanQuery(PageQuery):
+class TopupQuery(Query):
+    """Which plans to list for a link; an empty filter counts as absent."""
+
+    country = Country(
+        metadata=described(
+            "Only with this country (ISO 3166-1 alpha-2), in upper or lower case.",
+            pattern="^([A-Za-z]{2})?$",
+            examples=["FR"],
+        )
+    )
+    search = Search("name, id, `provider_plan_id` or English name of a country")
+    max_price = Money(
+        metadata=described(
+            "Only those that cost you at most this, in the currency of your wallet.",
+            pattern=f"^({AMOUNT[1:-1]})?$",
+        )
+    )
+    sort = choice(
+        SORTS,
+        "The order, with `-` from behind. Plans alike in it stand by name, then id.",
+        "PlanSort",
+    )
+
+
+class PlanQuery(TopupQuery, PageQuery):
     """Which plans to list; an empty filter counts as absent."""
 
     region = choice(REGIONS, "Only with a country of this region.", "RegionCode", examples=["EU"])
-    country = Country(metadata=ONLY_COUNTRY)
     coverage_type = choice(COVERAGE_TYPES, COVERAGE_TYPE, "CoverageType")
     sponsor_profile = fields.String(
         validate=NO_NUL, metadata=described("Only with the sponsor profile of this id or name.")
     )
-
-
-class TopupQuery(Query):
-    """Which plans to list for a link; an empty filter counts as absent."""
-
-    country = Country(metadata=ONLY_COUNTRY)
 
 
 blueprint = Group("Plans", __name__, "plans", description=__doc__)
@@ -216,17 +236,15 @@ blueprint = Group("Plans", __name__, "plans", description=__doc__)
     invalid={"country": NOT_A_COUNTRY},
 )
 def list_plans(caller: Caller, given: Given[None]) -> Page[Plan]:
-    """List the plans that you can buy, by name.
+    """List the plans that you can buy, by name unless `sort` says otherwise.
 
     All filters can be combined. A page past the end is an empty list.
     """
     parts, query = given.parts, given.query
     wait_for(parts, parts.plans.name)
-    wanted = PlanFilter(**{name: query.get(name) for name in FILTERS})
-    with parts.views.reading() as connection:
-        rows, total = parts.plans.page(connection, caller.organization_id, wanted, **span_of(query))
-    now = parts.clock()
-    return show_page([show_plan(row.at(now)) for row in rows], total, query)
+    wanted = PlanFilter(parts.clock(), **filters_of(query))
+    rows, total = parts.views.read(parts.plans.page, caller.organization_id, wanted, part_of(query))
+    return show_page([*map(show_plan, rows)], total, query)
 
 
 @blueprint.operation(

@@ -14,7 +14,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.bootstrap.container import Container
-from app.bootstrap.sandbox import ACTIONS, FAILURES, HOURS_MAX, LOOKUP, NOT_COVERED, OVER, REQUEST
+from app.bootstrap.sandbox import (
+    ACTIONS,
+    CHANGE,
+    FAILURES,
+    HOURS_MAX,
+    LOOKUP,
+    NOT_COVERED,
+    OVER,
+    REQUEST,
+)
 from app.http.accounts import deposits
 from app.http.accounts.input import Money, Reference
 from app.http.catalogue import Country
@@ -49,7 +58,7 @@ ATTEMPTS_MAX, MINUTES_MAX = 20, 60
 MISSING = "Missing data for required field."
 NOT_OF_IT = "Is not used by this action."
 NOT_SO = {of: f"This operation fails so: {', '.join(ways)}." for of, ways in FAILURES.items()}
-ONLY_ATTEMPTS = "A slow lookup holds a thread, so it is played for a number of attempts."
+ONLY_ATTEMPTS = "It holds a thread for long, so it is played for a number of attempts."
 TOO_FAR = "The time of your links would be more than ten years ahead."
 HOUR = timedelta(hours=1)
 PATHS = "/v1/sandbox"  # What is asked there is never played.
@@ -174,7 +183,7 @@ class FailureBody(Schema):
             )
         if failure is not None and failure not in FAILURES[operation]:
             raise ValidationError({"failure": [NOT_SO[operation]]})
-        is_slow = (operation, failure) == (LOOKUP, "slow")
+        is_slow = failure == "slow" and operation in {LOOKUP, CHANGE}
         if is_slow and "minutes" in data and "attempts" not in data:
             raise ValidationError({"minutes": [ONLY_ATTEMPTS]})
 

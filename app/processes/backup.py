@@ -180,8 +180,8 @@ def restore(
     shared = container.shared_settings.recorded()
     copied = {name: value for name, value in shared.items() if name in COPIED}
     container.shared_settings.record(copied, container.clock())
-    parts = (container.log, container.views, container.positions, container.models)
-    report = audit(*parts, progress, container.witnesses())  # The backup has our checkpoints.
+    witnesses = container.witnesses()  # The backup has our checkpoints.
+    report = audit(container.source, container.models, progress, witnesses)
     return Restored(report, warnings)
 
 

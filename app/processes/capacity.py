@@ -149,8 +149,7 @@ def _disk_of(container: Container, whole: int) -> tuple[int, int | None]:
     with suppress(OSError, DBAPIError):
         path, address = container.settings.database_path.absolute().parent, None
         if not container.settings.is_on_files:
-            with container.views.reading() as connection:
-                path, address = connection.execute(text(DATA)).one()
+            ((path, address),) = container.views.all(text(DATA))
         if address is None or ip_address(address).is_loopback:  # Then it is on this machine.
             disk = shutil.disk_usage(path)
             return disk.used, disk.used + disk.free
@@ -160,8 +159,7 @@ def _disk_of(container: Container, whole: int) -> tuple[int, int | None]:
 def _connections(container: Container) -> Iterator[Use]:
     if container.settings.is_on_files:
         return
-    with container.views.reading() as connection:
-        used, most = connection.execute(text(CONNECTIONS)).one()
+    ((used, most),) = container.views.all(text(CONNECTIONS))
     remark = "of all clients; each process takes up to 12"
     yield Use("connections", used, most, "connections", told=remark)
 
@@ -185,8 +183,7 @@ def _lookups(container: Container) -> Iterator[Use]:
     hours = container.transactions.hours.rows.c
     mine = (hours.organization_id == EVERYBODY, hours.kind == "lookup", hours.hour >= since)
     counts = select(hours.hour, hours.count).where(*mine).order_by(hours.count.desc(), hours.hour)
-    with container.views.reading() as connection:
-        found = connection.execute(counts).all()
+    found = container.views.all(counts)
     bytes_a_day = LINE_BYTES * sum(count for _, count in found) // WINDOW.days
     remark = "a day for the lookups alone; rotate them, for the pace of the disk is without"
     yield Use("log lines", bytes_a_day, None, "bytes", told=remark)

@@ -44,6 +44,7 @@ UNKNOWN_BEFORE = {
     "a request to send again all that failed": "webhook_request.redeliveries_asked",
     "a client with the scope `clients`": "organization.key_holders_changed secret_rotation.asked",
     "a page for a traveller": "handover.made link.handover_set",
+    "its colour or logo": "organization.brand_set",
 }
 UPGRADED = timedelta(days=30)  # For so long somebody may want to go back.
 SEE_DOCTOR = "see: python -m app doctor"
@@ -173,8 +174,7 @@ def _operators(container: Container) -> Iterator[Finding]:
             at = f"{operator.locked_out_at:%Y-%m-%d %H:%M} UTC"
             message = f"operator {operator.name} got a key with --locked-out on {at}"
             yield Finding("operators", "advice", message)
-    with container.views.reading() as connection:
-        waiting = [*map(container.accounts.waiting, container.proposals.all(connection))]
+    waiting = [*map(container.accounts.waiting, container.views.read(container.proposals.all))]
     for each in waiting:
         if each.made.kind in PEOPLE and not is_operator(each.proposed_by):
             at = f"{each.created_on + ALONE_AFTER:%Y-%m-%d %H:%M}"
@@ -212,8 +212,7 @@ def _work(container: Container) -> Iterator[Finding]:
 
 
 def _webhooks(container: Container) -> Iterator[Finding]:
-    with container.views.reading() as connection:
-        rows = container.webhook_endpoints.all(connection)
+    rows = container.views.read(container.webhook_endpoints.all)
     for each in rows:
         if each.disabled in {"failing", "gone"}:
             whose = f"{each.id} of organization {each.organization_id}"
@@ -279,8 +278,7 @@ def _data(container: Container) -> Iterator[Finding]:
     elif backup is not None and container.clock() - backup.at > BACKUP_AGE_MAX:
         message = f"the last known backup was made on {backup.at:%Y-%m-%d}"
         yield Finding("backup", "fault", message)
-    with container.views.reading() as connection:
-        has_play_money = container.statements.has(connection, SANDBOX_DEPOSIT)
+    has_play_money = container.views.read(container.statements.has, SANDBOX_DEPOSIT)
     if has_play_money and not container.settings.sandbox:
         message = "wallets hold play money of a sandbox, which could buy: begin with an empty log"
         yield Finding("play money", "fault", message)

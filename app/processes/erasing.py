@@ -15,6 +15,7 @@ from app.bootstrap.container import Container
 from domain.accounts.erasure import Erasure, Part
 from domain.cause import Cause
 from domain.errors import ServiceUnavailable, refuse
+from domain.links.handover import Handover
 from domain.links.link import Link, named
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
@@ -30,7 +31,7 @@ LINKS_MAX = 10_000  # Links with one number at their network.
 Kind = Literal["month", "lookup", "job", "link"]
 Holder = NumberLookup | BulkJob | Link
 KINDS: dict[Kind, type[Holder]] = {"lookup": NumberLookup, "job": BulkJob, "link": Link}
-HOLDERS = (NumberLookup.Answered, BulkJob.Created, Link.Began, Link.Renamed)
+HOLDERS = (NumberLookup.Answered, BulkJob.Created, Link.Began, Link.Renamed, Handover.Made)
 
 _NUMBER = re.compile(rb'"(\+[1-9][0-9]{1,14})"')
 _NO_DIGIT = re.compile(r"[^0-9]")
@@ -104,7 +105,8 @@ def keys_of_number(container: Container, organization_id: UUID, number: str) -> 
     found = dict[UUID, Kind]()
     for recorded in read_events(container.log, HOLDERS):
         if (kind := _kind_if_of_number(container, recorded, organization_id, number)) is not None:
-            found[recorded.event.originator_id] = kind
+            event = recorded.event
+            found[event.link_id if isinstance(event, Handover.Made) else event.originator_id] = kind
     wanted = Wanted(organization_id)
     for stream_id, kind in found.items():
         _add(container, wanted, kind, stream_id)
@@ -126,6 +128,9 @@ def _kind_if_of_number(
     if isinstance(event, Link.Began | Link.Renamed):
         name = open_text(vault, organization_id, event.originator_id, named(event)) or ""
         return "link" if number[1:] in _NO_DIGIT.sub("", name) else None
+    if isinstance(event, Handover.Made):
+        url = open_text(vault, organization_id, event.link_id, event.top_up_url) or ""
+        return "link" if number[1:] in _NO_DIGIT.sub("", url) else None
     clear = vault.open(organization_id, event.originator_id, event.personal) or b""
     if f'"{number}"'.encode() not in clear:
         return None
@@ -207,8 +212,7 @@ def _parts(pieces: Sequence[Piece]) -> list[Part]:
 
 def erase_again(container: Container, newest: int | None = None) -> None:
     """Delete again what the log says was erased: a command was killed, or older keys came back."""
-    with container.views.reading() as connection:
-        erasures = [*container.erasures.newest(connection, newest)]
+    erasures = container.views.read(container.erasures.newest, newest)
     for owner, parts in erasures:
         if container.vault.erase(owner, parts):
             container.lookup_cache.forget(container.clock(), owner)

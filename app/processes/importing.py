@@ -42,8 +42,7 @@ def import_log(
     exported, if lines are missing, or if a note is not of this log.
     """
     if range_of(path).exists():
-        message = f"{path}: is a part of an export, for {range_of(path)} stands beside it"
-        raise NoExport(message)
+        raise NoExport(f"{path}: is a part of an export, for {range_of(path)} stands beside it")
     with path.open("rb") as file:
         migrate(container)
         claims = Claims(
@@ -54,8 +53,7 @@ def import_log(
     head = container.log.head()
     its = [each for each in notes.values() if each.checkpoint.position <= head]
     container.checkpoint_store.fill(its, container.clock())
-    parts = (container.log, container.views, container.positions)
-    rebuild_all(*parts, container.models, progress)
+    rebuild_all(container.source, container.models, progress)
     return check_log(container.log, progress)
 
 

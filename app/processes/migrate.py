@@ -45,8 +45,7 @@ def migrate(
         if fault := persistence.fault():
             raise CannotMigrate(fault)
         if persistence.has_lost_its_log():
-            message = f"DATABASE_URL: {_lost_log(persistence.location)}"
-            raise CannotMigrate(message)
+            raise CannotMigrate(f"DATABASE_URL: {_lost_log(persistence.location)}")
         with persistence.migrating():
             container.open_log(create=True).close()
             persistence.protect_log()
@@ -63,11 +62,9 @@ def migrate(
             with container.views.writing() as connection:
                 define(connection, VIEWS[connection.dialect.name])
     except NewerSchema as error:
-        message = f"DATABASE_URL: {error}"
-        raise CannotMigrate(message) from error
+        raise CannotMigrate(f"DATABASE_URL: {error}") from error
     except (OSError, SQLAlchemyError, PersistenceError, persistence.error) as error:
-        message = f"DATABASE_URL: {_trouble(error, persistence.location)}"
-        raise CannotMigrate(message) from error
+        raise CannotMigrate(f"DATABASE_URL: {_trouble(error, persistence.location)}") from error
     return built
 
 
@@ -158,10 +155,8 @@ def newer_tables(container: Container, found: Mapping[str, int]) -> list[str]:
 def _build_models(
     container: Container, progress: Progress, warn: Callable[[str], object]
 ) -> list[str]:
-    models = models_to_rebuild(
-        container.log, container.views, container.positions, container.models
-    )
-    rebuild_all(container.log, container.views, container.positions, models, progress)
+    models = models_to_rebuild(container.source, container.models)
+    rebuild_all(container.source, models, progress)
     drop_former(container.views)
     with container.stores.writing() as connection:  # 1.0.0 kept pieces of numbers in it.
         connection.execute(text("DROP TABLE IF EXISTS network_number_parts"))

@@ -85,8 +85,7 @@ def make_folder(
     """Make the folder, whole or not at all; NotPossible for an open month or an other folder."""
     directory = directory.resolve()  # A symbolic link stays one.
     if directory.exists() and not _may_be_ours(directory):
-        message = f"{directory}: is not empty, and no folder of a month"
-        raise NotPossible(message)
+        raise NotPossible(f"{directory}: is not empty, and no folder of a month")
     _require_closed(container, month)
     directory.parent.mkdir(parents=True, exist_ok=True)
     name = f".{directory.name}.unfinished-"
@@ -109,8 +108,7 @@ def check_folder(
     index = (directory / "index.html").read_bytes().decode("utf-8", "replace")
     month, issuer = TITLE.search(index), ISSUER.search(index)
     if month is None:
-        message = f"{directory}: its index.html is not that of a month"
-        raise NotPossible(message)
+        raise NotPossible(f"{directory}: its index.html is not that of a month")
     _require_closed(container, month[1])
     its, found = unescape(issuer[1]) if issuer is not None else "", Checked(month[1], [], [], [])
     with tempfile.TemporaryDirectory() as scratch:
@@ -214,8 +212,7 @@ class _Month:
         note = self.container.statement_checkpoint(found.closed_at)
         if found.closed_at is None or note is None:
             hint = "one is signed a minute after it; see: python -m app audit checkpoint"
-            message = f"no checkpoint covers the close of month {self.month} yet: {hint}"
-            raise NotPossible(message)
+            raise NotPossible(f"no checkpoint covers the close of month {self.month} yet: {hint}")
         self._put("checkpoint.txt", [note.encode()])
         names = self._names(found.closed_at)
         order = {owner: index for index, owner in enumerate(names)}

@@ -97,8 +97,7 @@ def _reach(container: Container) -> str | None:
     fault = container.persistence.fault()
     # Whether the files are missing is found out next.
     if fault is None and container.persistence.has_all_files():
-        with container.views.reading() as connection:
-            connection.execute(select(1))
+        container.views.all(select(1))
     return fault
 
 
@@ -107,8 +106,7 @@ def _what_is_old(container: Container) -> str | None:
         return fault
     if missing := missing_tables(container):
         return missing
-    parts = (container.log, container.views, container.positions, container.models)
-    if names := [model.name for model in models_to_rebuild(*parts)]:
+    if names := [it.name for it in models_to_rebuild(container.source, container.models)]:
         old = f"read models of another release; run: python -m app migrate ({names[0]}, …)"
         lost = lost_events(container)
         return f"{lost}, and then run: python -m app migrate" if lost else old

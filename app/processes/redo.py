@@ -23,6 +23,7 @@ from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient
 from domain.aggregates import topics_but
+from domain.links.link import Link
 from domain.log.aggregate import Event
 from domain.log.log import EventRef
 from domain.months import next_month
@@ -41,7 +42,7 @@ AGAIN: Mapping[type[Event], str] = {
         "its organization: POST /v1/webhooks/{0.originator_id}/rotate-secret"
     ),
 }
-ACTS: tuple[type[Event], ...] = (Erasure.Made, OperatorAct.Done, *AGAIN)
+ACTS: tuple[type[Event], ...] = (Erasure.Made, OperatorAct.Done, Link.HandoverSet, *AGAIN)
 
 
 class Act(msgspec.Struct):
@@ -119,6 +120,9 @@ def _again(container: Container, event: Event) -> Iterator[str]:
                 yield f"keys rotate {kind}"
             elif event.act == "key.revoked":
                 yield f"keys revoke {key}"
+        case Link.HandoverSet():
+            if event.handover_id is None:
+                yield f"its organization: DELETE /v1/links/{event.originator_id}/handover"
         case _:
             yield AGAIN[type(event)].format(event)
 

@@ -22,6 +22,7 @@ from projections.engine.follower import IDLE_S, Follower, LockedStep, Step
 from projections.engine.in_parts import PART_ROWS
 from projections.stores.counters import SLICES
 from workers.checkpoints import NotAccepted
+from workers.fees import request_round
 from workers.reading import READERS
 from workers.schedule import AGAIN, TICK_S, Schedule, Task, run_schedule
 from workers.webhooks import RETENTION
@@ -179,9 +180,10 @@ class Runtime:
 
     def _schedule(self) -> Schedule:
         container, acting = self._container, self._acting
+        fees = acting(partial(request_round, container.publisher))
         return Schedule(
             [
-                Task("monthly fees", MONTHLY_FEES_S, acting(container.fee_round.run), first_s=0),
+                Task("monthly fees", MONTHLY_FEES_S, fees, first_s=0),
                 Task("month end", MONTH_END_S, acting(container.month_end.run), first_s=0),
                 Task("purge", PURGE_S, self._purge, first_s=PURGE_FIRST_S),
             ]

@@ -122,8 +122,7 @@ def _plan(
 
 
 def _imported(container: Container, name: str) -> list[tuple[ProviderPlan, Cost | None]]:
-    with container.views.reading() as connection:
-        rows = [each.terms for each in container.plans.all(connection)]
+    rows = [each.terms for each in container.views.read(container.plans.all)]
     return [
         (ProviderPlan(terms.provider_plan_id, terms.data_mb, terms.validity_days), terms.cost)
         for terms in rows

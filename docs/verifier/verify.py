@@ -52,7 +52,6 @@ LINE_BYTES_MAX = 64 << 20
 TOLD_S = 1.0  # On a terminal it is told so often how far the check is.
 FIELDS = {"position": int, "stream": str, "version": int, "topic": str, "state": str, "leaf": str}
 STREAM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
 
 class Unreadable(Exception):
@@ -486,7 +485,8 @@ RIGHTS = {  # What only a command causes.
     "organization.lookup_switched organization.rate_limit_set organization.spending_limit_set "
     "wallet.opened deposit.made adjustment.made adjustment.proposed link.imported "
     "number_lookup.refunded_by_hand bulk_job.refunded_by_hand link.refunded_by_hand "
-    "plan_change.refunded_by_hand monthly_fee.refunded_by_hand proposal.made",
+    "plan_change.refunded_by_hand monthly_fee.refunded_by_hand proposal.made "
+    "organization.brand_set",
     "approve": "adjustment.approved adjustment.rejected proposal.approved proposal.rejected "
     "proposal.granted",
     "catalogue": "plan.published plan.changed plan.disabled plan.enabled price.set "
@@ -943,7 +943,7 @@ def time_of(text: str) -> datetime:
 
 def month_of(text: str) -> str:
     """Return a month that is written as it should be."""
-    if MONTH.fullmatch(text) is None:
+    if re.fullmatch(r"[0-9]{4}-(0[1-9]|1[0-2])", text) is None:
         raise ValueError(text)
     return text
 

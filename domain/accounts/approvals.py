@@ -160,8 +160,7 @@ class Proposal(Root):
 
     def _refuse_decided(self, *open_states: str) -> None:
         if self.state not in open_states:
-            message = f"this {self.made.kind} was {self.state} already"
-            raise NotPossible(message)
+            raise NotPossible(f"this {self.made.kind} was {self.state} already")
 
 
 class WaitsForApproval(NotPossible):
@@ -254,8 +253,7 @@ class Approvals:
 def require_operator(cause: Cause) -> None:
     """Raise NotPossible for what users of a machine cannot do: nobody tells them well apart."""
     if not is_operator(cause.actor):
-        message = "what takes a second operator needs operators: create them"
-        raise NotPossible(message)
+        raise NotPossible("what takes a second operator needs operators: create them")
 
 
 LIMIT_ID = derive_id("approval_limit")

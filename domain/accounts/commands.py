@@ -178,12 +178,10 @@ class Accounts:
     ) -> ApiClient:
         """Register a client; raises WaitsForApproval for one that may deposit, where it must."""
         if unknown := set(scopes) - set(SCOPES):
-            message = f"unknown scope: {', '.join(sorted(unknown))}"
-            raise NotPossible(message)
+            raise NotPossible(f"unknown scope: {', '.join(sorted(unknown))}")
         others, who = (OF_MACHINES, "only a") if organization_id else ({OF_KEYS}, "no")
         if refused := others.intersection(scopes):
-            message = f"{who} machine-to-machine client can have {', '.join(refused)}"
-            raise NotPossible(message)
+            raise NotPossible(f"{who} machine-to-machine client can have {', '.join(refused)}")
 
         def register() -> ApiClient:
             besides = list[Root]()
@@ -283,8 +281,7 @@ class Accounts:
         try:
             self.currency.append(opened, cause)
         except Conflict:
-            message = f"organization {organization_id} has a wallet already"
-            raise NotPossible(message) from None
+            raise NotPossible(f"organization {organization_id} has a wallet already") from None
         return self.wallet(organization_id)
 
     def deposit(
@@ -389,8 +386,7 @@ class Accounts:
 
     def _refuse_done(self, approved: Proposal) -> NoReturn:
         named = f" with reference {approved.reference}" if approved.reference else ""
-        message = f"the {approved.made.kind}{named} was made meanwhile: reject this"
-        raise NotPossible(message)
+        raise NotPossible(f"the {approved.made.kind}{named} was made meanwhile: reject this")
 
     def _book_approved(self, approved: Proposal, cause: Cause) -> None:
         made, owner = approved.made, approved.made.organization_id
@@ -496,8 +492,7 @@ class Accounts:
         wallet = self.log.find(Wallet, wallet_id(organization_id))
         if wallet is None:
             self._organization(organization_id)
-            message = f"organization {organization_id} has no wallet"
-            raise NotFound(message)
+            raise NotFound(f"organization {organization_id} has no wallet")
         return wallet
 
     def _organization(self, organization_id: UUID) -> Organization:

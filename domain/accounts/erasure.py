@@ -37,5 +37,4 @@ class Erasure(Root):
     @classmethod
     def make(cls, organization_id: UUID, parts: Sequence[Part], cause: Cause) -> Self:
         """Record an erasure; `cause.actor` says who did it."""
-        facts = {"organization_id": organization_id, "parts": [*parts]}
-        return cls.begin(cls.Made, cause, uuid4(), **facts)
+        return cls.begin(cls.Made, cause, uuid4(), organization_id=organization_id, parts=[*parts])

@@ -14,7 +14,7 @@ from domain.accounts.wallet import Charge
 from domain.cause import Cause
 from domain.errors import Conflict
 from domain.log.aggregate import Event
-from domain.log.log import Log, as_of
+from domain.log.log import as_of
 from domain.money import format_amount
 from domain.months import first_instant
 
@@ -25,14 +25,13 @@ ActiveAt = Callable[[datetime], Sequence[UUID]]  # Returns the links that were a
 class MonthlyBilling:
     """Freezes and charges fees; both are safe to repeat, in any number of processes at once."""
 
-    log: Log
     committer: Committer
     currency: Currency
 
     def freeze(
         self, history: Sequence[Event], month: str, active_at: ActiveAt, cause: Cause
-    ) -> bool:
-        """Record what an organization owes for a month; False when it owes nothing.
+    ) -> None:
+        """Record what an organization owes for a month, if it owes anything.
 
         `history` is all events of the organization. If another process was first, it computed the
         same fee. Raises WrongCurrency, because a fee in another currency could never be charged.
@@ -40,11 +39,11 @@ class MonthlyBilling:
         moment = first_instant(month)
         organization = as_of(Organization, history, moment)
         if organization is None or organization.status != "active":
-            return False
+            return
         fee_micros = organization.monthly_link_fee_micros
         link_ids = active_at(moment) if fee_micros else ()
         if not link_ids:
-            return False
+            return
 
         def fall_due() -> list[MonthlyFee]:
             fee = MonthlyFee.fall_due(
@@ -59,14 +58,12 @@ class MonthlyBilling:
 
         with suppress(Conflict):
             self.currency.append(fall_due, cause)
-        return True
 
-    def charge(self, fee_id: UUID, cause: Cause) -> bool:
+    def charge(self, fee: MonthlyFee, cause: Cause) -> bool:
         """Let the wallet pay a frozen fee; False when it has been paid already.
 
         Raises InsufficientBalance, BillingNotConfigured without a wallet, ServiceUnavailable.
         """
-        fee = self.log.get(MonthlyFee, fee_id)
         if fee.is_charged:
             return False
         fee.record_charged(cause)

@@ -137,13 +137,11 @@ class Operator(Root):
         """Raise NotPossible unless this operator has a right."""
         self._refuse_revoked()
         if right not in self.may:
-            message = f"operator {self.name} may not do this: it needs the right {right}"
-            raise NotPossible(message)
+            raise NotPossible(f"operator {self.name} may not do this: it needs the right {right}")
 
     def _refuse_revoked(self) -> None:
         if self.revoked:
-            message = f"operator {self.name} is revoked"
-            raise NotPossible(message)
+            raise NotPossible(f"operator {self.name} is revoked")
 
 
 @dataclass(frozen=True)
@@ -190,14 +188,11 @@ class Operators:
         """Raise NotPossible unless another operator approves, with a key that only he has seen."""
         found = next((each for each in self._each() if each.actor == approver), None)
         if found is None or approver == proposed_by:
-            message = "this is approved by another operator than the one who proposed it"
-            raise NotPossible(message)
+            raise NotPossible("this is approved by another operator than the one who proposed it")
         if not found.has_own_key:
-            message = "somebody else has made your key: run `operator rotate-key` first"
-            raise NotPossible(message)
+            raise NotPossible("somebody else has made your key: run `operator rotate-key` first")
         if self.is_revoked(proposed_by):
-            message = "this is void: the operator who proposed it is revoked"
-            raise NotPossible(message)
+            raise NotPossible("this is void: the operator who proposed it is revoked")
 
     def get(self, operator_id: UUID) -> Operator:
         """Return an operator; raises NotFound."""
@@ -224,11 +219,9 @@ class Operators:
         def attempt() -> Operator:
             known = self.all()
             if any(each.name == name for each in known):
-                message = f"there is an operator {name} already"
-                raise NotPossible(message)
+                raise NotPossible(f"there is an operator {name} already")
             if MANAGES not in may and not any(each.manages for each in known):
-                message = f"this operator needs the right {MANAGES}: nobody else has it"
-                raise NotPossible(message)
+                raise NotPossible(f"this operator needs the right {MANAGES}: nobody else has it")
             needs_two = NEED_TWO.intersection(may)
             used = permit("operator", cause, subject=name, may=[*may]) if needs_two else ()
             stream_id = operator_id(len(known) + 1)

@@ -47,6 +47,8 @@ class Organization(Root):
             rate_limit_per_minute=None,
             spending_limit_micros=None,
             key_holders=(),
+            brand_colour=None,
+            brand_logo=None,
         )
 
         name: str
@@ -131,6 +133,18 @@ class Organization(Root):
 
         client_ids: list[str]
 
+    class BrandSet(Root.Event, ByOperator):
+        """How the pages look that its travellers open; None: as those of everybody.
+
+        `colour` is #rrggbb, `logo` a PNG in base64.
+        """
+
+        TOPIC = "organization.brand_set"
+        SETS = sets(brand_colour=fact("colour"), brand_logo=fact("logo"))
+
+        colour: str | None
+        logo: str | None
+
     name: str
     status: Status
     price_micros: int | None
@@ -141,6 +155,8 @@ class Organization(Root):
     rate_limit_per_minute: int | None
     spending_limit_micros: int | None
     key_holders: Sequence[str]
+    brand_colour: str | None
+    brand_logo: str | None
 
     @classmethod
     def register(
@@ -216,6 +232,11 @@ class Organization(Root):
         """Set what it may spend in a month; None lets it spend all that it has."""
         if limit_micros != self.spending_limit_micros:
             self.record(self.SpendingLimitSet, cause, limit_micros=limit_micros)
+
+    def set_brand(self, colour: str | None, logo: str | None, cause: Cause) -> None:
+        """Set how its travellers' pages look, as `BrandSet` has it."""
+        if (colour, logo) != (self.brand_colour, self.brand_logo):
+            self.record(self.BrandSet, cause, colour=colour, logo=logo)
 
     def remove_key_holder(self, client_id: str, cause: Cause, *, spares_last: bool) -> None:
         """Note that a client ends; raises LastClient if one must be left and none would be."""
@@ -332,8 +353,7 @@ class ApiClient(Root):
     def rotate_secret(self, secret_hash: str, cause: Cause, old_ends: timedelta = OLD_ENDS) -> None:
         """Add a secret; the one before it stays valid for a while, any older one ends at once."""
         if self.revoked:
-            message = f"client {self.client_id} is revoked"
-            raise NotPossible(message)
+            raise NotPossible(f"client {self.client_id} is revoked")
         self.record(
             self.SecretRotated,
             cause,

@@ -170,8 +170,7 @@ class Refundable(Root):
         same_amount = request.amount_micros in (None, done.refund.amount_micros)
         if not same_amount or request.reason != done.reason:
             other = "reason" if same_amount else "amount"
-            message = f"the refund with reference {request.reference} has another {other}"
-            raise NotPossible(message)
+            raise NotPossible(f"the refund with reference {request.reference} has another {other}")
         return True
 
     def _left(self, transaction_id: UUID) -> tuple[PaidPrice, int]:
@@ -179,8 +178,7 @@ class Refundable(Root):
             if price.transaction_id == transaction_id:
                 given = given_back_micros + self.given_by_hand(transaction_id)
                 return price, price.amount_micros - given
-        message = f"there is no charge {transaction_id}"
-        raise NotFound(message)
+        raise NotFound(f"there is no charge {transaction_id}")
 
 
 NOTHING_LEFT = "nothing is left of this charge: it has been refunded"

@@ -276,8 +276,7 @@ class Wallet(LoadedFromNewest):
         signed = event is self.Adjusted
         paid_in = event in (self.Deposited, self.Adjusted)  # A refund only restores what was there.
         if paid_in and self.balance_micros + change_micros > AMOUNT_MICROS_MAX:
-            message = "the balance would be larger than a wallet can hold"
-            raise NotPossible(message)
+            raise NotPossible("the balance would be larger than a wallet can hold")
         spending = self.spending
         if spending is not None:
             spending = spending.after(0 if paid_in else change_micros, cause.at)

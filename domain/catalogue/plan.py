@@ -243,24 +243,21 @@ class Plan(Root):
             raise NotPossible(message)
         others = [e for e in terms.later_prices or () if e.starts_at != price.starts_at]
         if len(others) >= LATER_PRICES_MAX:
-            message = f"plan {self.id} has {LATER_PRICES_MAX} prices to come already"
-            raise NotPossible(message)
+            raise NotPossible(f"plan {self.id} has {LATER_PRICES_MAX} prices to come already")
         prices = sorted([*others, price], key=lambda each: each.starts_at)
         return replace(terms, later_prices=prices)
 
     def switch(self, cause: Cause, *, enabled: bool) -> None:
         """Offer the plan, or stop offering it; NotPossible for one that has no price yet."""
         if enabled and self.terms.unpriced:
-            message = f"plan {self.id} has no price yet: see plans set --price"
-            raise NotPossible(message)
+            raise NotPossible(f"plan {self.id} has no price yet: see plans set --price")
         if enabled != self.enabled:
             self.record(self.Enabled if enabled else self.Disabled, cause)
 
     def exclude(self, organization_id: UUID, cause: Cause) -> None:
         """Hide a global plan from an organization; NotPossible for a plan that has an owner."""
         if self.organization_id is not None:
-            message = f"plan {self.id} is not global: only its own organization sees it"
-            raise NotPossible(message)
+            raise NotPossible(f"plan {self.id} is not global: only its own organization sees it")
         if organization_id not in self.excluded:
             self.record(self.OrganizationExcluded, cause, organization_id=organization_id)
 

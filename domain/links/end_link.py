@@ -160,8 +160,7 @@ class EndLink(Requested[bool]):
         elif not (
             network.take_back(_order_of(work), timeout_s=timeout_s) or self.look_up(work, timeout_s)
         ):
-            message = "the network does not take the eSIM back"
-            raise Rejected(message)
+            raise Rejected("the network does not take the eSIM back")
         return True
 
     def look_up(self, work: Link, timeout_s: float) -> bool | None:

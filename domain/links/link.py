@@ -491,7 +491,8 @@ class Link(Refundable):
 
         def apply(self, aggregate: "Link") -> None:
             aggregate.handover = self.handover_id
-            aggregate.handovers = aggregate.handovers.again(self.timestamp)
+            if self.handover_id is not None:
+                aggregate.handovers = aggregate.handovers.again(self.timestamp)
 
     class EndRequested(Event, ByOperator):
         """An intent: its writer alone ends the link at the network, and stops at `until`."""
@@ -850,22 +851,19 @@ class Link(Refundable):
         assert activation_id in self.activations, activation_id
         for step in NOTIFIED_PERCENT:
             if self.is_live and self.notified_percent.get(activation_id, 0) < step <= percent:
-                facts = {"activation_id": activation_id, "percent": step}
-                self.record(Link.UsageReached, cause, **facts)
+                self.record(Link.UsageReached, cause, activation_id=activation_id, percent=step)
 
     def record_expiry_near(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
         """Record once that a plan of a live link ends soon."""
         assert activation_id in self.activations, activation_id
         if self.is_live and activation_id not in self.notified_expiry:
-            facts = {"activation_id": activation_id, "expires_at": expires_at}
-            self.record(Link.ExpiryNear, cause, **facts)
+            self.record(Link.ExpiryNear, cause, activation_id=activation_id, expires_at=expires_at)
 
     def record_plan_started(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
         """Record once when a plan of a live link ends."""
         assert activation_id in self.activations, activation_id
         if self.is_live and activation_id not in self.plan_ends:
-            facts = {"activation_id": activation_id, "expires_at": expires_at}
-            self.record(Link.PlanStarted, cause, **facts)
+            self.record(Link.PlanStarted, cause, activation_id=activation_id, expires_at=expires_at)
 
     def record_plan_ended(self, activation_id: UUID, cause: Cause) -> None:
         """Record once that a plan of a live link is over."""

@@ -28,8 +28,7 @@ def class_of(topic: str, base: type[Any]) -> Any:
     """
     named = [kind for kind in kinds_below(base) if getattr(kind, "TOPIC", None) == topic]
     if not named:
-        message = f"the topic {topic!r} is not known here"
-        raise TopicError(message)
+        raise TopicError(f"the topic {topic!r} is not known here")
     return named[-1]  # The library may derive a class of its own from ours, and then uses that.
 
 

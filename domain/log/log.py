@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from itertools import takewhile
+from functools import cache, partial
+from itertools import chain, takewhile
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -32,7 +32,7 @@ from domain.log.mapper import MsgspecMapper, decode
 from domain.log.signal import Signal, digits_of
 
 SCAN_EVENTS = 100_000  # Events per statement; reading so many takes far less than its time-out.
-BACKWARDS_EVENTS = 2_000  # Events of one stream per statement.
+PART_EVENTS = 1_000  # Of one stream per statement.
 RACES_MAX = 50  # Lost in a row. Each one means that another writer won, so there is progress.
 CONTESTED = "Others keep changing the same thing; try again."
 
@@ -157,10 +157,12 @@ class Log(Application[UUID]):
         """Load an aggregate, or bring `after` up to date; None when the stream is empty."""
         if issubclass(kind, LoadedFromNewest):
             return self.find_all(kind, [stream_id]).get(stream_id)
-        events = self._events_of(stream_id, after.version if after is not None else None)
-        aggregate = replay(events, after)
-        # A caller's id may name a stream of another kind.
-        return aggregate if isinstance(aggregate, kind) else None
+        aggregate = after
+        for events in self._parts_of(stream_id, after.version if after is not None else None):
+            aggregate = replay(events, aggregate)
+            if not isinstance(aggregate, kind):  # A caller's id may name a stream of another kind.
+                return None
+        return aggregate
 
     def find_all(self, kind: type[N], stream_ids: Collection[UUID]) -> dict[UUID, N]:
         """Load several aggregates in one statement; those that do not exist are left out."""
@@ -180,18 +182,14 @@ class Log(Application[UUID]):
 
     def history(self, stream_id: UUID, up_to_version: int | None = None) -> Sequence[Event]:
         """Return every event of a stream in order; none if the stream does not exist."""
-        return [*self._events_of(stream_id, None, up_to_version)]
+        return [*chain.from_iterable(self._parts_of(stream_id, None, up_to_version))]
 
     def newest_first(self, stream_id: UUID, from_version: int) -> Iterator[Event]:
         """Yield the events of a stream from a version back to its first, read in parts."""
         while from_version > 0:
             may_block()
-            try:
-                stored = self.recorder.select_events(
-                    stream_id, lte=from_version, desc=True, limit=BACKWARDS_EVENTS
-                )
-            except PersistenceError as error:
-                raise ServiceUnavailable from error
+            last = {"lte": from_version, "desc": True, "limit": PART_EVENTS}
+            stored = _query(self.recorder.select_events, stream_id, **last)
             yield from map(self.mapper.to_domain_event, stored)
             from_version = from_version - len(stored) if stored else 0
 
@@ -314,11 +312,7 @@ class Log(Application[UUID]):
         if not streams:
             return []
         may_block()
-        try:
-            newest: Sequence[StoredEvent] = self.recorder.select_newest(streams)  # type: ignore[attr-defined]  # Ours have this.
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
-        return newest
+        return _query(self.recorder.select_newest, streams)  # type: ignore[attr-defined]  # Ours have this.
 
     def _at_version(self, event: StoredEvent) -> Sequence[StoredEvent]:
         version = event.originator_version
@@ -333,10 +327,7 @@ class Log(Application[UUID]):
 
     def streams(self, stream_ids: Collection[UUID]) -> list[Recorded]:
         """Return every event of some streams, in the order of the log."""
-        try:
-            rows: Sequence[LogRow] = self.recorder.select_streams(stream_ids)  # type: ignore[attr-defined]  # Ours have this.
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+        rows: Sequence[LogRow] = _query(self.recorder.select_streams, stream_ids)  # type: ignore[attr-defined]  # Ours have this.
         return [
             Recorded(position, decode(as_id(stream), *rest)) for position, stream, *rest in rows
         ]
@@ -346,10 +337,7 @@ class Log(Application[UUID]):
 
         Raises Poisoned for a stream id that is no UUID; the rest of a row is not checked.
         """
-        try:
-            rows: Sequence[LogRow] = self.recorder.select_rows(after, limit, frozenset())  # type: ignore[attr-defined]  # Ours have this.
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+        rows: Sequence[LogRow] = _query(self.recorder.select_rows, after, limit, frozenset())  # type: ignore[attr-defined]  # Ours have this.
         stored = []
         for position, stream, version, topic, state in rows:
             try:
@@ -361,11 +349,7 @@ class Log(Application[UUID]):
 
     def count(self, after: int, until: int, most: int = 1 << 62) -> int:
         """Count the events after a position and up to another, but not further than to `most`."""
-        try:
-            found: int = self.recorder.count_rows(after, until, most)  # type: ignore[attr-defined]  # Ours have this.
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
-        return found
+        return _query(self.recorder.count_rows, after, until, most)  # type: ignore[attr-defined,no-any-return]  # Ours have this.
 
     def position_before(self, moment: datetime, known: int = 0) -> int:
         """Return the position of the last event before a moment, by halving from a `known` one."""
@@ -391,10 +375,7 @@ class Log(Application[UUID]):
         Events of `unused` topics are skipped without decoding. An unknown topic is not skipped,
         because a newer release may use it.
         """
-        try:
-            rows = self.recorder.select_rows(after, limit, unused)  # type: ignore[attr-defined]  # Ours have this.
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+        rows = _query(self.recorder.select_rows, after, limit, unused)  # type: ignore[attr-defined]  # Ours have this.
         if until is not None:
             rows = [row for row in rows if row[0] <= until]
         events: list[Recorded] = []
@@ -423,16 +404,13 @@ class Log(Application[UUID]):
     def first(self, *kinds: type[Event], after: int = 0) -> Event | None:
         """Return the oldest event of some kinds. It scans the log, so call it seldom."""
         topics = [get_topic(each) for each in kinds]
-        select = self.recorder.select_notifications
-        try:
-            while following := select(after, 1, inclusive_of_start=False):
-                start = following[0].id  # There may be a wide gap before it.
-                found = select(start, 1, start + SCAN_EVENTS, topics)
-                if found:
-                    return self.mapper.to_domain_event(found[0])  # type: ignore[return-value]  # topics name our events only
-                after = start + SCAN_EVENTS
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+        select = partial(_query, self.recorder.select_notifications)
+        while following := select(after, 1, inclusive_of_start=False):
+            start = following[0].id  # There may be a wide gap before it.
+            found = select(start, 1, start + SCAN_EVENTS, topics)
+            if found:
+                return self.mapper.to_domain_event(found[0])  # type: ignore[return-value]  # topics name our events only
+            after = start + SCAN_EVENTS
         return None
 
     def hurry(self) -> None:
@@ -442,21 +420,15 @@ class Log(Application[UUID]):
 
     def head(self) -> int:
         """Return the position of the newest event; 0 for an empty log."""
-        try:
-            return self._see(self.recorder.max_notification_id() or 0)
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+        return self._see(_query(self.recorder.max_notification_id) or 0)
 
     def fault(self) -> str | None:
         """Say why positions of new events might not rise, and what mends it; None if they do.
 
         Raises ServiceUnavailable if the log cannot be reached.
         """
-        try:  # On SQLite positions rise by themselves, so it is enough that the log answers.
-            check: Callable[[], object] = getattr(self.recorder, "fault", self.head)
-            found = check()
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+        # On SQLite positions rise by themselves, so it is enough that the log answers.
+        found: object = _query(getattr(self.recorder, "fault", self.head))
         return found if isinstance(found, str) else None
 
     def _see(self, position: int) -> int:
@@ -499,17 +471,27 @@ class Log(Application[UUID]):
         remembered: int = getattr(self.recorder, "newest_position_given", self.head)()
         return remembered
 
-    def _events_of(
+    def _parts_of(
         self, stream_id: UUID, after_version: int | None, up_to_version: int | None = None
-    ) -> Iterable[Event]:
-        """Return all events of a stream after a version, in order."""
+    ) -> Iterator[Sequence[Event]]:
+        """Yield all events of a stream after a version, in order."""
         may_block()
-        try:
-            stored = self.recorder.select_events(stream_id, gt=after_version, lte=up_to_version)
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
-        decode = self.mapper.to_domain_event
-        return [decode(each) for each in stored]  # type: ignore[misc]  # topics name our events only
+        select, decode = self.recorder.select_events, self.mapper.to_domain_event
+        while True:
+            span = {"gt": after_version, "lte": up_to_version, "limit": PART_EVENTS}
+            stored = _query(select, stream_id, **span)
+            yield [decode(each) for each in stored]  # type: ignore[misc]  # topics name our events only
+            if len(stored) < PART_EVENTS:
+                return
+            after_version = stored[-1].originator_version
+
+
+def _query(read: Callable[..., T], *which: Any, **named: Any) -> T:
+    """Query the recorder; raises ServiceUnavailable if it cannot be reached."""
+    try:
+        return read(*which, **named)
+    except PersistenceError as error:
+        raise ServiceUnavailable from error
 
 
 def _bytes(state: object) -> bytes:

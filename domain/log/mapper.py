@@ -109,8 +109,7 @@ def _upcast(event_class: type, stored: bytes) -> dict[str, Any]:
     raw: dict[str, Any] = msgspec.json.decode(stored)
     written = raw.pop("class_version", 1)
     if written > target:
-        message = f"version {written} of this event is newer than this code"
-        raise ValueError(message)
+        raise ValueError(f"version {written} of this event is newer than this code")
     for version in range(written, target):
         getattr(event_class, f"upcast_v{version}_v{version + 1}")(raw)
     state: dict[str, Any] = msgspec.convert(raw, _decoder(event_class).type)

@@ -136,11 +136,8 @@ class Webhooks:
         """Return the address of an endpoint, or None when it was erased."""
         return self._open(endpoint, endpoint.personal)
 
-    def change(
-        self, organization_id: UUID, endpoint_id: UUID, changes: Changes, cause: Cause
-    ) -> WebhookEndpoint:
+    def change(self, endpoint: WebhookEndpoint, changes: Changes, cause: Cause) -> WebhookEndpoint:
         """Change an endpoint; values that stay the same record no event."""
-        endpoint = self.get(organization_id, endpoint_id)
 
         def decide(newest: WebhookEndpoint) -> None:
             if newest.is_deleted:
@@ -168,54 +165,47 @@ class Webhooks:
                 sealed = self._seal(newest.organization_id, newest.id, wanted)
             newest.change(sealed, events, cause)
 
-    def delete(self, organization_id: UUID, endpoint_id: UUID, cause: Cause) -> WebhookEndpoint:
+    def delete(self, endpoint: WebhookEndpoint, cause: Cause) -> WebhookEndpoint:
         """Delete an endpoint; doing it again changes nothing."""
 
         def attempt() -> WebhookEndpoint:
-            endpoint = self.owned(organization_id, endpoint_id)
-            if not endpoint.is_deleted:
-                listed = self.log.get(WebhookList, webhook_list_id(organization_id))
-                endpoint.record(WebhookEndpoint.Deleted, cause)
-                listed.record(WebhookList.Removed, cause, endpoint_id=endpoint_id)
-                self.log.append(endpoint, listed)
-            return endpoint
+            newest = self.log.get(WebhookEndpoint, endpoint.id)
+            if not newest.is_deleted:
+                listed = self.log.get(WebhookList, webhook_list_id(newest.organization_id))
+                newest.record(WebhookEndpoint.Deleted, cause)
+                listed.record(WebhookList.Removed, cause, endpoint_id=newest.id)
+                self.log.append(newest, listed)
+            return newest
 
         return retry_on_conflict(attempt)
 
-    def rotate_secret(
-        self, organization_id: UUID, endpoint_id: UUID, key: str | None, cause: Cause
-    ) -> Rotated:
+    def rotate_secret(self, endpoint: WebhookEndpoint, key: str | None, cause: Cause) -> Rotated:
         """Give an endpoint a new secret; the old one still signs for a while."""
 
         def attempt() -> Rotated:
-            endpoint = self.get(organization_id, endpoint_id)
-            earlier = self._earlier(endpoint, "rotate", key)
+            newest = self._newest(endpoint)
+            earlier = self._earlier(newest, "rotate", key)
             if isinstance(earlier, WebhookRequest.RotationAsked):
-                endpoint = self.get(organization_id, endpoint_id)  # It may have been older.
-                return Rotated(endpoint, endpoint.secrets[earlier.generation - 1], replayed=True)
-            generation = endpoint.rotate_secret(self.key_id(), cause)
+                newest = self._newest(endpoint)  # It may have been older.
+                return Rotated(newest, newest.secrets[earlier.generation - 1], replayed=True)
+            generation = newest.rotate_secret(self.key_id(), cause)
             kind = WebhookRequest.RotationAsked
-            request = self._new(kind, endpoint, "rotate", key, cause, generation=generation.number)
-            self.log.append(endpoint, request)
-            return Rotated(endpoint, generation, replayed=False)
+            request = self._new(kind, newest, "rotate", key, cause, generation=generation.number)
+            self.log.append(newest, request)
+            return Rotated(newest, generation, replayed=False)
 
         return retry_on_conflict(attempt)
 
-    def test(self, organization_id: UUID, endpoint_id: UUID, cause: Cause) -> UUID:
+    def test(self, endpoint: WebhookEndpoint, cause: Cause) -> UUID:
         """Ask for a test event; return the id of its delivery."""
-        endpoint = self.get(organization_id, endpoint_id)
-        endpoint.require_enabled()
-        request = self._new(WebhookRequest.TestAsked, endpoint, "test", None, cause)
+        newest = self._newest(endpoint)
+        newest.require_enabled()
+        request = self._new(WebhookRequest.TestAsked, newest, "test", None, cause)
         self.log.append(request)
-        return message_id(endpoint_id, request.id, 1)
+        return message_id(newest.id, request.id, 1)
 
     def redeliver(
-        self,
-        organization_id: UUID,
-        endpoint_id: UUID,
-        delivery_id: UUID,
-        key: str | None,
-        cause: Cause,
+        self, endpoint: WebhookEndpoint, delivery_id: UUID, key: str | None, cause: Cause
     ) -> bool:
         """Ask for another delivery; tell whether that is a replay.
 
@@ -223,25 +213,20 @@ class Webhooks:
         """
 
         def attempt() -> bool:
-            endpoint = self.get(organization_id, endpoint_id)
-            earlier = self._earlier(endpoint, "redeliver", key, delivery_id=delivery_id)
+            newest = self._newest(endpoint)
+            earlier = self._earlier(newest, "redeliver", key, delivery_id=delivery_id)
             if earlier is not None:
                 return True
-            endpoint.require_enabled()
+            newest.require_enabled()
             kind = WebhookRequest.RedeliveryAsked
             facts = {"delivery_id": delivery_id}
-            self.log.append(self._new(kind, endpoint, "redeliver", key, cause, **facts))
+            self.log.append(self._new(kind, newest, "redeliver", key, cause, **facts))
             return False
 
         return retry_on_conflict(attempt)
 
     def redeliver_failed(
-        self,
-        organization_id: UUID,
-        endpoint_id: UUID,
-        failed: Failed,
-        key: str | None,
-        cause: Cause,
+        self, endpoint: WebhookEndpoint, failed: Failed, key: str | None, cause: Cause
     ) -> tuple[WebhookRequest.RedeliveriesAsked, bool]:
         """Ask for what has failed or was cancelled again, the oldest first.
 
@@ -249,16 +234,16 @@ class Webhooks:
         """
 
         def attempt() -> tuple[WebhookRequest.RedeliveriesAsked, bool]:
-            endpoint = self.get(organization_id, endpoint_id)
-            earlier = self._earlier(endpoint, "redeliver_failed", key, since=failed.since)
+            newest = self._newest(endpoint)
+            earlier = self._earlier(newest, "redeliver_failed", key, since=failed.since)
             if isinstance(earlier, WebhookRequest.RedeliveriesAsked):
                 return earlier, True
-            endpoint.require_enabled()
+            newest.require_enabled()
             found = [*failed.find(REDELIVERED_MAX + 1)]
             ids, has_more = found[:REDELIVERED_MAX], len(found) > REDELIVERED_MAX
             facts = {"since": failed.since, "delivery_ids": ids, "has_more": has_more}
             kind = WebhookRequest.RedeliveriesAsked
-            request = self._new(kind, endpoint, "redeliver_failed", key, cause, **facts)
+            request = self._new(kind, newest, "redeliver_failed", key, cause, **facts)
             self.log.append(request)
             return cast("WebhookRequest.RedeliveriesAsked", request.asked), False
 
@@ -292,6 +277,9 @@ class Webhooks:
         if key is not None:
             request_id = webhook_request_id(endpoint.organization_id, operation, key)
         return WebhookRequest.make(kind, request_id, endpoint, cause, **facts)
+
+    def _newest(self, endpoint: WebhookEndpoint) -> WebhookEndpoint:
+        return self.get(endpoint.organization_id, endpoint.id)
 
     def owned(self, organization_id: UUID, endpoint_id: UUID) -> WebhookEndpoint:
         """Return an endpoint, even a deleted one."""

@@ -9,28 +9,25 @@ from projections.audit.report import Failure, Report
 from projections.audit.rules import Rules
 from projections.audit.tree import leaf_hash
 from projections.audit.witnesses import Witness
-from projections.engine.database import Database
-from projections.engine.positions import Positions
+from projections.engine.positions import Source
 from projections.engine.read_model import BATCH_EVENTS_MAX, ReadModel
 from projections.engine.reader import read_rows
 from projections.engine.rebuild import Progress, ignore_progress
 from projections.engine.verify import differences
 
 
-def verify(  # noqa: PLR0913  # It needs everything that is checked.
-    log: Log,
-    database: Database,
-    positions: Positions,
+def verify(
+    source: Source,
     models: Sequence[ReadModel],
     progress: Progress = ignore_progress,
     witnesses: Sequence[Witness] = (),
 ) -> Report:
     """Check the log up to its present head, then every read model up to its own position."""
-    report = check_log(log, progress, witnesses)
+    report = check_log(source.log, progress, witnesses)
     if not report.ok:
         return report
     for model in models:
-        report.add(0, differences(log, database, positions, model, progress))
+        report.add(0, differences(source, model, progress))
     return report
 
 

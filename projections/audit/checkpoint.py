@@ -85,8 +85,7 @@ class SignedCheckpoint:
         text, _, lines = note.rpartition("\n\n")
         checkpoint = _read_text(f"{text}\n")
         if checkpoint is None or not lines or len(note) > NOTE_BYTES_MAX:
-            message = "it is not a checkpoint of this service"
-            raise NotACheckpoint(message)
+            raise NotACheckpoint("it is not a checkpoint of this service")
         signatures = [_read_signature(line) for line in lines.splitlines()]
         return cls(checkpoint, signatures, note)
 
@@ -134,8 +133,7 @@ def read_verifier_key(text: str) -> bytes:
         is_whole = kind == ED25519 and len(public_key) == KEY_BYTES
         if is_whole and key_id_of(name, public_key).hex() == key_id:
             return public_key
-    message = "not the public key of an Ed25519 key, such as `keys list` prints"
-    raise ValueError(message)
+    raise ValueError("not the public key of an Ed25519 key, such as `keys list` prints")
 
 
 def _read_text(text: str) -> Checkpoint | None:
@@ -162,6 +160,5 @@ def _read_signature(line: str) -> Signature:
     except binascii.Error:
         signed = b""
     if found is None or len(signed) <= KEY_ID_BYTES:
-        message = "the line of its signature cannot be read"
-        raise NotACheckpoint(message)
+        raise NotACheckpoint("the line of its signature cannot be read")
     return Signature(found["name"], signed[:KEY_ID_BYTES], signed[KEY_ID_BYTES:])

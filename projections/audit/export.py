@@ -127,5 +127,4 @@ def event_of(row: Stored) -> object:
         if not isinstance(event, Created) or event.originator_topic == row.topic.partition(".")[0]:
             return event
         fault = f"stream {row.stream_id} begins as {event.originator_topic!r} with {row.topic}"
-    message = f"position {row.position}: {fault}"
-    raise NoExport(message)
+    raise NoExport(f"position {row.position}: {fault}")

@@ -48,8 +48,7 @@ class Rules:
         try:
             wrong: list[str] = self._judge.take(event)
         except sqlite3.Error as error:  # Such as a full disk; it says nothing about the log.
-            message = f"the temporary file of the audit: {error}"
-            raise OSError(message) from error
+            raise OSError(f"the temporary file of the audit: {error}") from error
         if version > 1 and isinstance(recorded.event, Created):
             wrong.append("its stream begins again")
         if self._life is not None:

@@ -99,8 +99,7 @@ class StoredTree:
             for leaf in self._leaves(connection, whole)[:rest]:
                 tree.append(leaf)
         if tree.size != size:
-            message = f"the tree has {tree.size} leaves, fewer than {size}"
-            raise LookupError(message)
+            raise LookupError(f"the tree has {tree.size} leaves, fewer than {size}")
         return tree
 
     def path(self, connection: Connection, index: int, size: int) -> Sequence[bytes]:
@@ -141,8 +140,7 @@ class StoredTree:
         number, at = divmod(index, TILE)
         tile = self.tile(connection, number)
         if tile is None or at >= len(tile.leaves):
-            message = f"the tree has no leaf {index}"
-            raise LookupError(message)
+            raise LookupError(f"the tree has no leaf {index}")
         return tile.leaves[at][0]
 
     def _last(self, connection: Connection) -> Tile | None:

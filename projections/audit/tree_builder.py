@@ -13,8 +13,8 @@ from domain.finance.month import Month
 from domain.log.log import EventRef, Stored, Stretch
 from projections.audit.stored_tree import StoredTree
 from projections.audit.tree import leaf_hash
-from projections.engine.consumer import Consumer, Source, Stopped
-from projections.engine.positions import Position
+from projections.engine.consumer import Consumer, Stopped
+from projections.engine.positions import Position, Source
 from projections.engine.read_model import Batch
 from projections.engine.rebuild import Progress, ignore_progress
 
@@ -35,13 +35,11 @@ class TreeBuilder(Consumer):
     def start(self, lost: Position | None) -> EventRef | None:
         """Start after the last kept leaf, or before the first event if there is none."""
         if lost is not None:
-            message = (
+            raise Stopped(
                 f"the log has no longer the event at {lost.position}; "
                 "see: python -m app audit verify"
             )
-            raise Stopped(message)
-        with self._database.reading() as connection:
-            _, position = self._tree.end(connection)
+        _, position = self._database.read(self._tree.end)
         if not position:
             return None
         return self.ref_at(position) or EventRef(position, UUID(int=0), 0)  # As of another log.
@@ -71,8 +69,7 @@ class TreeBuilder(Consumer):
         super().catch_up(until, progress)
         position = self._positions.all(self._database).get(self.name)
         if position is not None and position.failure is not None:
-            message = f"{self.name}: {position.failure}"
-            raise Stopped(message)
+            raise Stopped(f"{self.name}: {position.failure}")
 
     def restart(self, progress: Progress = ignore_progress) -> int:
         """Forget the kept leaves and add the log as it is now; return the position reached."""

@@ -33,8 +33,7 @@ class StoredLeaves:
         """Begin at the leaf of index `first`; leaves that are kept from now on are ignored."""
         self._database = database
         self._tree = tree
-        with database.reading() as connection:
-            self._size, self._end = tree.end(connection)
+        self._size, self._end = database.read(tree.end)
         self._leaves = self._read(first)
         self._next = next(self._leaves, None)
         self._compared = 0
@@ -70,8 +69,7 @@ class StoredLeaves:
 
     def _read(self, first: int) -> Iterator[Leaf]:
         for number in range(first // TILE, -(-self._size // TILE)):
-            with self._database.reading() as connection:
-                tile = self._tree.tile(connection, number)
+            tile = self._database.read(self._tree.tile, number)
             leaves = tile.leaves if tile is not None else ()
             skipped, start = first - number * TILE, number * TILE
             for index, leaf in enumerate(leaves):

@@ -15,13 +15,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Event, RLock
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from domain.aggregates import topics_but
-from domain.cause import Clock
-from domain.log.log import EventRef, Log, Poisoned, Stored, Stretch
-from projections.engine.database import Database, is_outage
-from projections.engine.positions import Fenced, Position, Positions, belongs, by_position
+from domain.log.log import EventRef, Poisoned, Stored, Stretch
+from projections.engine.database import is_outage
+from projections.engine.positions import Fenced, Position, Source, belongs, by_position
 from projections.engine.read_model import BATCH_EVENTS_MAX, Batch, Uses
 from projections.engine.rebuild import Progress, ignore_progress
 
@@ -42,15 +41,6 @@ class Stopped(Exception):
     """Raised when a consumer cannot go on; its text says why."""
 
 
-class Source(NamedTuple):
-    """The log, and where the positions of its consumers are, beside what they store."""
-
-    log: Log
-    database: Database
-    positions: Positions
-    clock: Clock
-
-
 class Consumer(ABC):
     """Follows the log batch by batch; what fails in it stops at that event, and is tried again.
 
@@ -65,6 +55,7 @@ class Consumer(ABC):
     beats: ClassVar[bool] = False  # Whether its rows tell when they were last up to date.
 
     def __init__(self, source: Source) -> None:
+        self._source = source
         self._log, self._database, self._positions, self._clock = source
         # What has a position: the consumer itself, or each read model of the projector.
         self.members: Mapping[str, Any] = {self.name: self}

@@ -1,19 +1,22 @@
 """The database of the read models: short reads, and writes that hold the write lock throughout."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from threading import Semaphore
-from typing import Any, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast, overload
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, Executable, func, select
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from domain.blocking import may_block
 from domain.errors import ServiceUnavailable
-from projections.engine.hot_reads import HotStatement, ThreadConnections, execute
+from projections.engine.hot_reads import HotStatement, execute
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 # Connections that are left to hot reads and writes, since ordinary reads may be slow.
 FREE_MIN = 2
@@ -30,11 +33,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Database:
-    """One engine. Reads run in autocommit, writes in one transaction each.
-
-    On SQLite each thread keeps the connection that it reads on, because borrowing one costs more
-    than most reads. On PostgreSQL each connection is a process of the server, so it is returned.
-    """
+    """One engine. Reads run in autocommit, writes in one transaction each."""
 
     def __init__(
         self,
@@ -48,48 +47,61 @@ class Database:
         """
         self.engine = engine
         self._require = require
-        self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._is_sqlite = engine.dialect.name == "sqlite"  # Whose driver begins nothing by itself.
+        apart = {"sqlite_begin": ""} if self._is_sqlite else {"isolation_level": "AUTOCOMMIT"}
+        self._reading = engine.execution_options(**apart)
         # SQLite takes the write lock at once, because upgrading a read lock later can fail as busy.
         self._writing = engine.execution_options(sqlite_begin="IMMEDIATE")
         self._durable = (durable or engine).execution_options(sqlite_begin="IMMEDIATE")
-        self._is_sqlite = engine.dialect.name == "sqlite"
-        self._own = ThreadConnections(self._reading)
         pool: Any = engine.pool
         self._wait_s = pool.timeout()
-        self._lent = (self._own if self._is_sqlite else pool).lent  # Both lend in autocommit.
+        self._lent = getattr(pool, "lent", self._borrow)  # Both lend in autocommit.
         self._slots = Semaphore(max(1, pool.size() - FREE_MIN))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Lend this thread's connection for single statements; each sees the newest commit.
+        """Lend a connection for single statements; each sees the newest commit.
 
         Read every result to its end: an open result would keep reading an old state.
         """
         may_block()
         self._require()
-        if not self._is_sqlite:
-            with self._slot(), self._reading.connect() as borrowed:
-                yield borrowed
-            return
-        try:
-            yield self._own.connection()
-        except BaseException:
-            self._own.close()  # The connection may be broken, or a result may be half read.
-            raise
+        with self._slot(), self._reading.connect() as borrowed:
+            yield borrowed
 
     @contextmanager
     def _slot(self) -> Iterator[None]:
         """Limit the ordinary reads at once, so that hot reads and writes find a connection."""
-        if self._is_sqlite:
-            yield
-            return
         if not self._slots.acquire(timeout=self._wait_s):
-            message = "all connections for ordinary reads are in use"
-            raise PoolTimeout(message)
+            raise PoolTimeout("all connections for ordinary reads are in use")
         try:
             yield
         finally:
             self._slots.release()
+
+    @contextmanager
+    def _borrow(self) -> Iterator[Any]:
+        """Lend a bare connection of the driver; it is dropped when the block raises."""
+        borrowed = self.engine.raw_connection()
+        try:
+            yield borrowed.driver_connection
+        except BaseException:
+            borrowed.invalidate()  # It may be broken, or a result may be half read.
+            raise
+        finally:
+            borrowed.close()
+
+    def read(
+        self, query: Callable[Concatenate[Connection, P], T], *arguments: P.args, **more: P.kwargs
+    ) -> T:
+        """Run one query of a read model, which is given a connection first."""
+        with self.reading() as connection:
+            return query(connection, *arguments, **more)
+
+    def all(self, statement: Executable, values: Mapping[str, Any] = {}) -> Sequence[Any]:
+        """Return the rows of one statement."""
+        with self.reading() as connection:
+            return connection.execute(statement, values).all()
 
     def rows(self, hot: HotStatement, **values: Any) -> Sequence[Sequence[Any]]:
         """Run a hot read. If the driver fails, run it again through `reading`."""
@@ -99,8 +111,7 @@ class Database:
         with suppress(dialect.loaded_dbapi.Error), self._lent() as driver:
             found: Sequence[Sequence[Any]] = execute(driver, dialect, hot, values).fetchall()
             return found
-        with self.reading() as connection:
-            return connection.execute(hot.statement, values).all()
+        return self.all(hot.statement, values)
 
     def server_time(self) -> datetime | None:
         """Return the time of the database server; None for SQLite, which has no clock of its own.
@@ -109,17 +120,15 @@ class Database:
         """
         if self._is_sqlite:
             return None
-        with self.reading() as connection:
-            now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
-            return now.astimezone(UTC)  # It comes in the time zone of the session.
+        ((now,),) = self.all(select(func.clock_timestamp()))
+        return cast("datetime", now).astimezone(UTC)  # It comes in the time zone of the session.
 
     def waits_for_standby(self) -> bool:
         """Tell whether a commit that anybody can see is also on a standby of PostgreSQL."""
         if self._is_sqlite:
             return False
-        with self.reading() as connection:
-            named = select(func.current_setting("synchronous_standby_names"))
-            return bool(connection.execute(named).scalar_one())
+        ((named,),) = self.all(select(func.current_setting("synchronous_standby_names")))
+        return bool(named)
 
     def wipe(self) -> bool:
         """Remove deleted data from SQLite's write-ahead log; False if a reader prevents it."""
@@ -130,8 +139,7 @@ class Database:
         return not busy
 
     def close(self) -> None:
-        """Close this thread's connection and the idle ones; other threads' close when they end."""
-        self._own.close()
+        """Close the idle connections; the others close when they are given back."""
         self.engine.dispose()
         self._durable.dispose()
 

@@ -6,10 +6,7 @@ from datetime import datetime, timedelta
 from threading import Event
 
 from domain.blocking import blocking
-from domain.cause import Clock
-from domain.log.log import Log
-from projections.engine.database import Database
-from projections.engine.positions import Position, Positions
+from projections.engine.positions import Position, Source
 
 # A running projector needs a few milliseconds; for a stopped one the caller waits no longer.
 WAIT_S = 0.25
@@ -20,25 +17,19 @@ STALE = timedelta(seconds=5)
 REFRESH_S = 1.0  # A process looks at the age of its read models this often.
 
 
-def wait_until_projected(
-    log: Log,
-    database: Database,
-    positions: Positions,
-    names: Collection[str],
-    wait_s: float = WAIT_S,
-) -> bool:
+def wait_until_projected(source: Source, names: Collection[str], wait_s: float = WAIT_S) -> bool:
     """Wait until these read models have reached the head that the log had at the call.
 
     Their followers are hurried, because a commit of mere steps wakes none.
 
     Returns False when it took too long, or at once when one of them has stopped by an error.
     """
-    goal = log.head()
+    goal = source.log.head()
     deadline = time.monotonic() + wait_s
     step_s = STEP_MIN_S
     pause = Event()
     while True:
-        known = positions.all(database)
+        known = source.positions.all(source.database)
         found = [known[name] for name in names if name in known]
         if len(found) == len(names) and all(each.position >= goal for each in found):
             return True
@@ -46,7 +37,7 @@ def wait_until_projected(
         if stopped or time.monotonic() + step_s > deadline:
             return False
         if step_s == STEP_MIN_S:
-            log.hurry()
+            source.log.hurry()
         with blocking():
             pause.wait(step_s)
         step_s = min(2 * step_s, STEP_MAX_S)
@@ -55,23 +46,21 @@ def wait_until_projected(
 class Freshness:
     """Tells how old read models are; looks once a second, not at each request."""
 
-    def __init__(self, log: Log, database: Database, positions: Positions, clock: Clock) -> None:
-        self._log = log
-        self._database = database
-        self._positions = positions
-        self._clock = clock
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self._known: Mapping[str, Position] = {}
         self._refreshed_at = -REFRESH_S
 
     def is_stale(self, name: str) -> tuple[bool, datetime | None]:
         """Return whether a read model has been behind for long, and when it was last up to date."""
         if time.monotonic() >= self._refreshed_at + REFRESH_S:
-            self._known, self._refreshed_at = self._positions.all(self._database), time.monotonic()
+            self._known = self._source.positions.all(self._source.database)
+            self._refreshed_at = time.monotonic()
         position = self._known.get(name)
         if position is None:
             return True, None
         as_of = position.caught_up_at
         # The clock of the projector's process may be ahead a little.
-        if as_of is not None and abs(self._clock() - as_of) <= STALE:
+        if as_of is not None and abs(self._source.clock() - as_of) <= STALE:
             return False, as_of
-        return position.position < self._log.head(), as_of
+        return position.position < self._source.log.head(), as_of

@@ -3,10 +3,8 @@
 Also `OneOf`, a condition on a list of values whose statement is the same for lists of any length.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from select import POLLIN, poll
-from threading import local
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +15,6 @@ from sqlalchemy import (
     CompoundSelect,
     Connection,
     Dialect,
-    Engine,
     Select,
     String,
     TextClause,
@@ -131,40 +128,6 @@ def execute(driver: Any, dialect: Dialect, hot: HotStatement, values: Mapping[st
         return driver.execute(text, {**fixed, **bound})
     # In text form PostgreSQL would send bytes at twice their length.
     return driver.execute(text, {**fixed, **values}, binary=True)
-
-
-class ThreadConnections:
-    """The connection that each thread keeps for its reads on SQLite.
-
-    Borrowing one from the pool would cost more than most reads.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine  # In autocommit.
-        self._local = local()
-
-    def connection(self) -> Connection:
-        """Return the connection of this thread; open it first if there is none."""
-        own: Connection | None = getattr(self._local, "connection", None)
-        if own is None:
-            own = self._local.connection = self._engine.connect()
-        return own
-
-    @contextmanager
-    def lent(self) -> Iterator[Any]:
-        """Lend the driver's connection of this thread."""
-        try:
-            yield self.connection().connection.driver_connection
-        except BaseException:
-            self.close()  # The connection may be broken, or a result may be half read.
-            raise
-
-    def close(self) -> None:
-        """Close the connection of this thread; those of other threads close when they end."""
-        own: Connection | None = getattr(self._local, "connection", None)
-        if own is not None:
-            self._local.connection = None
-            own.close()
 
 
 def _on_sqlite(value: Any) -> Any:

@@ -22,6 +22,7 @@ from sqlalchemy import (
     select,
 )
 
+from domain.cause import Clock
 from domain.ids import as_id
 from domain.log.log import EventRef, Log
 from projections.engine.database import Database, from_micros, to_micros
@@ -130,6 +131,15 @@ class Positions:
         _update(connection, _FAIL, known, failure, to_micros(at))
 
 
+class Source(NamedTuple):
+    """The log, and where the positions of its consumers are, beside what they store."""
+
+    log: Log
+    database: Database
+    positions: Positions
+    clock: Clock
+
+
 def by_position(known: Iterable[Position]) -> Mapping[int, Sequence[Position]]:
     """Group followers by position; nearly always all stand at the same one."""
     groups = defaultdict[int, list[Position]](list)
@@ -189,9 +199,9 @@ class Lag:
     failure: str | None
 
 
-def lags(log: Log, database: Database, positions: Positions) -> list[Lag]:
+def lags(source: Source) -> list[Lag]:
     """Return how far each follower is behind."""
-    known = positions.all(database).values()
+    log, known = source.log, source.positions.all(source.database).values()
     head = log.head()
     behind = {
         at: log.count(at, head, LAG_EVENTS_MAX) if at < head else 0
@@ -203,12 +213,10 @@ def lags(log: Log, database: Database, positions: Positions) -> list[Lag]:
     ]
 
 
-def models_to_rebuild(
-    log: Log, database: Database, positions: Positions, models: Sequence[ReadModel]
-) -> list[ReadModel]:
+def models_to_rebuild(source: Source, models: Sequence[ReadModel]) -> list[ReadModel]:
     """Return the models to rebuild: never built, of another version, or built from another log."""
-    known = positions.all(database)
-    return [model for model in models if _must_be_rebuilt(log, known.get(model.name), model)]
+    known = source.positions.all(source.database)
+    return [it for it in models if _must_be_rebuilt(source.log, known.get(it.name), it)]
 
 
 def _must_be_rebuilt(log: Log, position: Position | None, model: ReadModel) -> bool:

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from projections.engine.consumer import Consumer, Source
-from projections.engine.positions import Position
+from projections.engine.consumer import Consumer
+from projections.engine.positions import Position, Source
 from projections.engine.read_model import Batch, ReadModel, unused_by
 from projections.engine.rebuild import rebuild_all
 
@@ -41,4 +41,4 @@ class Projector(Consumer):
         del known
         logger.warning("read models are rebuilt: %s", lost)
         models = [self._models[name] for name in lost]
-        rebuild_all(self._log, self._database, self._positions, models)
+        rebuild_all(self._source, models)

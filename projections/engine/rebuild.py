@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from domain.log.log import EventRef, Log, Stretch
 from projections.engine.database import Database, is_outage
-from projections.engine.positions import Positions
+from projections.engine.positions import Source
 from projections.engine.read_model import BATCH_EVENTS_MAX, Batch, ReadModel, unused_by
 from projections.engine.sql_views import detached
 
@@ -29,7 +29,7 @@ ORPHAN_S = 86_400  # No rebuild lasts so long; older tables were left behind by 
 # Of earlier releases; on SQLite the first has pieces of the links' names.
 FORMER_TABLES = (
     *("link_texts", "link_activations", "link_plan_names", "link_timelines"),
-    *("job_counts", "link_spans"),
+    *("job_counts", "link_counts", "link_spans", "refund_reasons"),
 )
 # The tables of the last two stay for the processes of 1.0.0 that still read them.
 FORMER_MODELS = ("timelines", "link_spans", "unfinished", "open_slices")
@@ -138,24 +138,20 @@ def drop_former(database: Database) -> None:
 
 
 def rebuild_all(
-    log: Log,
-    database: Database,
-    positions: Positions,
-    models: Sequence[ReadModel],
-    progress: Progress = ignore_progress,
+    source: Source, models: Sequence[ReadModel], progress: Progress = ignore_progress
 ) -> dict[str, int]:
     """Replace several read models, reading the log once; return their positions by name.
 
     A model whose handler raises stays as it was. The others are replaced, then its error is raised.
     """
-    drop_orphans(database)
-    filling, reached = Filling(database, models), dict[str, int]()
-    _fill_up(filling, log, progress)
+    drop_orphans(source.database)
+    filling, reached = Filling(source.database, models), dict[str, int]()
+    _fill_up(filling, source.log, progress)
     try:
         for model in models:
             if model.name in filling.fresh:
                 fresh = filling.fresh[model.name]
-                take_over = partial(_replace, log, database, positions, model, fresh)
+                take_over = partial(_replace, source, model, fresh)
                 reached[model.name] = _patiently(take_over, filling.last)
                 del filling.fresh[model.name]
     except BaseException:
@@ -193,30 +189,22 @@ def _patiently(take_over: Callable[[EventRef | None], int], last: EventRef | Non
     return take_over(last)
 
 
-def _replace(  # noqa: PLR0913  # Both sides of one rebuild.
-    log: Log,
-    database: Database,
-    positions: Positions,
-    model: ReadModel,
-    fresh: ReadModel,
-    last: EventRef | None,
-) -> int:
-    with database.writing() as connection:
+def _replace(source: Source, model: ReadModel, fresh: ReadModel, last: EventRef | None) -> int:
+    with source.database.writing() as connection:
         if connection.dialect.name != "sqlite":
             connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_MS}"))
         # Lock the position first and the tables next, as the projector does; else they could
         # deadlock.
-
-        live = positions.get(connection, model.name, locked=True)
+        live = source.positions.get(connection, model.name, locked=True)
         goal = live.position if live is not None and live.failure is None else 0
         while last is None or last.position < goal:  # What the live model has read meanwhile.
-            stretch = _read(log, last, goal, [fresh])
+            stretch = _read(source.log, last, goal, [fresh])
             if stretch.last is None:
                 break
             fresh.follow(connection, _batch(stretch, last))
             last = stretch.last
         _swap(connection, fresh)
-        positions.start(connection, model.name, model.version, last)
+        source.positions.start(connection, model.name, model.version, last)
     return last.position if last is not None else 0
 
 

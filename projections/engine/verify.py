@@ -6,9 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, CursorResult, String, Table, select
 
-from domain.log.log import Log
-from projections.engine.database import Database
-from projections.engine.positions import Positions, belongs
+from projections.engine.positions import Source, belongs
 from projections.engine.read_model import ReadModel
 from projections.engine.rebuild import Progress, discard, fill, ignore_progress
 
@@ -16,15 +14,12 @@ DIFFERENCES_MAX = 5  # Per table; the first differences say enough.
 
 
 def differences(
-    log: Log,
-    database: Database,
-    positions: Positions,
-    model: ReadModel,
-    progress: Progress = ignore_progress,
+    source: Source, model: ReadModel, progress: Progress = ignore_progress
 ) -> list[str]:
     """Return how a live read model differs from its rebuild, both at the same position."""
+    log, database = source.log, source.database
     with database.snapshot() as live:
-        position = positions.get(live, model.name)
+        position = source.positions.get(live, model.name)
         if position is None:
             return [f"read model {model.name} was never built"]
         if position.failure is not None:

@@ -66,8 +66,7 @@ class Figures:
         self.database = database
 
     def _all(self, statement: Select[*tuple[Any, ...]]) -> list[Found]:
-        with self.database.reading() as connection:
-            return [*connection.execute(statement)]
+        return [*self.database.all(statement)]
 
     def _one(self, statement: Select[*tuple[Any, ...]]) -> Found | None:
         found = self._all(statement)

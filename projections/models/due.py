@@ -1,10 +1,10 @@
 """The list of what is due: each piece of work that the log says has not ended, and when it is due.
 
-Slices of jobs, links in the making or on their way out, changes of plans, and lost orders.
+Slices of jobs, links in the making or on their way out, changes of plans, lost orders, and fees.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -23,6 +23,7 @@ from sqlalchemy import (
     text,
 )
 
+from domain.accounts.monthly_fee import MonthlyFee
 from domain.cause import AHEAD_MAX
 from domain.ids import as_id
 from domain.links.link import Link
@@ -36,15 +37,16 @@ from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import upsert
 from projections.engine.read_model import ReadModel, execute_many
 
-Kind = Literal["link", "plan_change", "lost_order", "slice"]
+Kind = Literal["link", "plan_change", "lost_order", "slice", "fee"]
 
-IDLE = timedelta(seconds=2)  # A living worker has moved on by then.
-SOON = timedelta(seconds=1)  # When cleaning up after a failure is first due.
-WHOLE = -1  # The part of what is worked on as a whole.
+IDLE = timedelta(seconds=2)  # A worker that has it in hand has moved on by then.
+# Whoever got its message has begun by then; with a beat after it, a lost one costs two seconds.
+SOON = timedelta(seconds=0.5)
+WHOLE, FEE = -1, -2  # The part of a link, change or lost order, and of a fee.
 
 
 class Due(NamedTuple):
-    """A piece of work: a stream, or the slice of a job whose index is `part`."""
+    """A piece of work: a stream as a whole, or the slice of a job whose index is `part`."""
 
     id: UUID
     part: int
@@ -80,7 +82,7 @@ def _never(_: Any) -> None:
 
 # When a stream's work is due after an event; None: it has ended. Other events change nothing.
 DUE: Mapping[type[Event], Callable[[Any], datetime | None]] = {
-    Link.Requested: _idle,
+    Link.Requested: _soon,
     Link.EsimReserved: _idle,
     Link.EndpointRequested: _until,
     Link.OrderRequested: _until,
@@ -98,7 +100,7 @@ DUE: Mapping[type[Event], Callable[[Any], datetime | None]] = {
     Link.EndRequested: _until,
     Link.EndKept: _never,
     Link.Ended: _never,
-    PlanChange.Requested: _idle,
+    PlanChange.Requested: _soon,
     PlanChange.PlanRemovalStarted: _until,
     PlanChange.PlanAdditionStarted: _until,
     PlanChange.PlanRemovalDone: _idle,
@@ -111,12 +113,15 @@ DUE: Mapping[type[Event], Callable[[Any], datetime | None]] = {
     LostOrder.LeftOver: _soon,
     LostOrder.Settled: _never,
     BulkJob.Cancelled: _never,
+    MonthlyFee.Due: lambda event: event.timestamp,
+    MonthlyFee.Charged: _never,
 }
 
 KINDS: Mapping[Kind, type[Event]] = {
     "plan_change": PlanChange.Event,
     "lost_order": LostOrder.Event,
     "slice": BulkJob.Event,
+    "fee": MonthlyFee.Event,
 }
 # Due times beyond `ahead` are those of a clock that was. A lost order may really wait for so long.
 _IS_DUE = "(due_at <= :now OR (due_at > :ahead AND owner NOT LIKE 'lost_order%'))"
@@ -130,6 +135,7 @@ class DueList(ReadModel):
     """
 
     name = "due"
+    version = 2
     uses = (*DUE, BulkJob.Created, BulkJob.ItemsCompleted, BulkJob.ItemsFailed)
 
     def build(self) -> Sequence[Table]:
@@ -188,9 +194,10 @@ class DueList(ReadModel):
                     rows[stream_id].clear()  # Later events in the batch start a new row.
                     ended.add(stream_id)
                 case _:
-                    row = _row(position, event, WHOLE, due_at)
-                    begun_at = rows[stream_id].get(WHOLE, row)["begun_at"]
-                    rows[stream_id][WHOLE] = {**row, "begun_at": begun_at}
+                    part = FEE if isinstance(event, MonthlyFee.Due) else WHOLE
+                    row = _row(position, event, part, due_at)
+                    row["begun_at"] = rows[stream_id].get(part, row)["begun_at"]
+                    rows[stream_id][part] = row
         if ended:
             run(connection, self._gone, ended=[*ended])
         left = [row for parts in rows.values() for row in parts.values() if row["item_count"]]
@@ -218,6 +225,15 @@ class DueList(ReadModel):
         """Return what an owner has waiting longest."""
         return _read(run(connection, self._first, owner=owner, most=most, **_moments(now)))
 
+    def fees(
+        self, connection: Connection, now: datetime, skipped: Collection[str], most: int
+    ) -> list[Due]:
+        """Return the fees that fell due first, but those of some owners."""
+        columns = self.rows.c
+        due = columns.part == FEE, columns.owner.not_in(skipped), text(_IS_DUE)
+        in_turn = self._all.where(*due).order_by(columns.due_at, columns.position).limit(most)
+        return _read(connection.execute(in_turn, _moments(now)))
+
     def knows(self, connection: Connection, stream_id: UUID) -> bool:
         """Tell whether a stream has work in this list."""
         return run(connection, self._any, of=stream_id).fetchone() is not None
@@ -228,13 +244,13 @@ class DueList(ReadModel):
         return int(found.fetchone()[0] or 0)
 
     def all(self, connection: Connection) -> list[Due]:
-        """Return all work that has not ended but slices, the oldest first."""
+        """Return all work that has not ended but slices and fees, the oldest first."""
         columns = self.rows.c
         found = self._all.where(columns.part == WHOLE).order_by(columns.begun_at, columns.id)
         return _read(connection.execute(found))
 
     def oldest(self, connection: Connection) -> datetime | None:
-        """Return when the oldest of all this but slices began."""
+        """Return when the oldest of these began."""
         columns = self.rows.c
         oldest = select(func.min(columns.begun_at)).where(columns.part == WHOLE)
         begun_at: int | None = connection.execute(oldest).scalar_one()

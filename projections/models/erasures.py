@@ -1,6 +1,6 @@
 """What was erased, so that it can be erased again where older keys came back."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from msgspec import Struct
@@ -39,10 +39,8 @@ class Erasures(ReadModel):
         rows = [_Row(position, event.organization_id, event.parts) for position, event in made]
         insert_many(connection, self.rows, [*map(STORED.row, rows)])
 
-    def newest(
-        self, connection: Connection, limit: int | None
-    ) -> Iterator[tuple[UUID, list[Part]]]:
-        """Yield whose data was erased and what, newest first."""
+    def newest(self, connection: Connection, limit: int | None) -> list[tuple[UUID, list[Part]]]:
+        """Return whose data was erased and what, newest first."""
         newest = select(self.rows).order_by(self.rows.c.position.desc()).limit(limit)
-        for row in map(STORED.read, connection.execute(newest).all()):
-            yield row.organization_id, row.parts
+        rows = map(STORED.read, connection.execute(newest))
+        return [(row.organization_id, row.parts) for row in rows]

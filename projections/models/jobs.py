@@ -269,17 +269,15 @@ class Jobs(ReadModel):
         found = database.rows(self._counts, job=job_id, organization=organization_id)
         return STORED.read(found[0]) if found else None
 
-    def page(  # noqa: PLR0913  # Whose jobs, which of them, and which page.
+    def page(
         self,
         database: Database,
         organization_id: UUID,
         status: JobStatus | None,
         exists: Callable[[str], bool],
-        *,
-        offset: int,
-        limit: int,
+        part: slice,
     ) -> tuple[list[JobCounts], int]:
-        """Return one page of an organization's jobs, newest first, and how many match in all.
+        """Return a part of an organization's jobs, newest first, and how many match in all.
 
         `exists` tells whether the personal data of a month still exists; other jobs are left out.
         """
@@ -289,9 +287,10 @@ class Jobs(ReadModel):
             wanted["status"] = status
         left = {month: count for month, count in database.rows(counted, **wanted) if exists(month)}
         total = sum(left.values())
-        if offset >= total:
+        if part.start >= total:
             return [], total
-        rows = database.rows(page, **wanted, months=[*left], most=limit, skipped=offset)
+        span = {"skipped": part.start, "most": part.stop - part.start}
+        rows = database.rows(page, **wanted, months=[*left], **span)
         return [*map(STORED.read, rows)], total
 
     def all(

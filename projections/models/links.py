@@ -1,26 +1,28 @@
 """Links as listed and searched: their state by the log, and the plans on them.
 
-Names are opened, because they are searched; an erasure takes them away with their keys. Links are
-counted as they come and change, so that no page has to count them.
+Names are opened, because they are searched; an erasure takes them away with their keys.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
 
 from msgspec import Struct
+from msgspec.structs import asdict
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
+    FromClause,
     Select,
     String,
     Table,
     Uuid,
+    asc,
     bindparam,
+    desc,
     func,
     or_,
     select,
@@ -30,15 +32,14 @@ from sqlalchemy import (
 
 from domain.accounts.erasure import Erasure
 from domain.catalogue.plan import SIMULATED, SponsorProfile
-from domain.ids import as_id
 from domain.links.bought_plan import Activation
-from domain.links.link import LINK_STATES, Link, LinkState, named, status_after
+from domain.links.link import Link, LinkState, named, status_after
 from domain.log.log import Recorded
 from domain.personal import Sealed, open_text
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf, run
-from projections.engine.inserting import upsert
-from projections.engine.read_model import ReadModel
+from projections.engine.inserting import insert_many, upsert
+from projections.engine.read_model import ReadModel, execute_many
 from projections.engine.shape import Stored, stored
 from projections.engine.trigrams import ESCAPE, pattern, trigram_index
 
@@ -63,12 +64,19 @@ class LinkRow(Struct):
     installed_at: datetime | None
     first_used_at: datetime | None
     activations: list[Activation]  # Including removed ones, in order of purchase.
+    ends: dict[str, datetime | None]  # Of plans in use; None: used up, removed or over.
+    expires_at: datetime | None  # The last of them.
     changed_at: datetime  # By events; what its network shows of its usage is none.
 
     @property
     def current_activations(self) -> list[Activation]:
         """The activations that have not been removed, in order of purchase."""
         return [each for each in self.activations if each.removed_at is None]
+
+    @property
+    def plan_ids(self) -> set[UUID]:
+        """The plans that are on it, whatever is left of them."""
+        return {each.plan.plan_id for each in self.current_activations}
 
     @property
     def network(self) -> str:
@@ -83,7 +91,9 @@ class LinkRow(Struct):
 
     def follow(self, event: Link.Event) -> None:
         """Take over what an event says, but for a name."""
-        self.changed_at = max(self.changed_at, event.timestamp)
+        self._follow_ends(event)
+        if not isinstance(event, OF_USAGE):
+            self.changed_at = max(self.changed_at, event.timestamp)
         self.status = status_after(event) or self.status
         match event:
             case Link.LpaStored() | Link.Installed() | Link.FirstUsed():
@@ -96,14 +106,34 @@ class LinkRow(Struct):
                     if each.id == event.activation_id:
                         each.removed_at = event.timestamp
 
+    def _follow_ends(self, event: Link.Event) -> None:
+        match event:
+            case Link.PlanStarted() | Link.ExpiryNear():  # The second may know it better.
+                known = self.ends.get(str(event.activation_id), event.expires_at)
+                self.ends[str(event.activation_id)] = known and event.expires_at
+            case Link.PlanEnded() | Link.PlanRemoved() | Link.UsageReached(percent=100):
+                self.ends[str(event.activation_id)] = None
+            case Link.Ended():
+                self.ends = {}
+        self.expires_at = max(filter(None, self.ends.values()), default=None)
+
 
 STORED = Stored(LinkRow)
+OF_USAGE = (Link.UsageReached, Link.ExpiryNear)
 # Events that change the row of a link; it is there from its activation on.
 CHANGING = (
+    *OF_USAGE,
     *(Link.LpaStored, Link.Installed, Link.FirstUsed, Link.PlanAdded, Link.PlanRemoved),
     *(Link.PlanStarted, Link.PlanEnded),
     *(Link.Renamed, Link.Suspended, Link.Reactivated, Link.Ended, Link.StatusSeen, Link.StatusKept),
 )
+
+
+def _order(link: Any, sort: str) -> Sequence[ColumnElement[Any]]:
+    """Return by what links are sorted; their activation decides between those that are alike."""
+    way = asc if sort[:1] not in {"", "-"} else desc
+    keys = {"created_at": way(link.created_at), "expires_at": way(link.expires_at).nulls_last()}
+    return *(key for name, key in keys.items() if name in sort), way(link.position)
 
 
 def fold(text: str) -> str:
@@ -111,40 +141,39 @@ def fold(text: str) -> str:
     return text.casefold()
 
 
-@dataclass(frozen=True, slots=True)
-class LinkFilter:
-    """Which links to list.
+Sort = Literal["created_at", "-created_at", "expires_at", "-expires_at"]
+SORTS: Sequence[Sort] = get_args(Sort)
+
+
+class LinkFilter(Struct, frozen=True):
+    """Which links to list, and how; without `sort` the newest come first.
 
     `search` is a part of the ICCID, name, id or name of a plan, in any case; links in `also` match
-    because of something that is known elsewhere, such as their phone number. `since`, which goes
-    without `search`: they have changed at that moment or later.
+    because of something that is known elsewhere, such as their phone number. Times are inclusive
+    but for `created_to` and `expires_before`. A link that has no end stands last, whichever way it
+    is sorted; links that are alike stand by their activation, from behind where the sort is.
     """
 
     status: LinkState | None = None
     search: str | None = None
     also: Collection[UUID] = ()
-    since: datetime | None = None
-
-
-class ActivatedLink(NamedTuple):
-    """A link with the position and time of its activation."""
-
-    id: UUID
-    organization_id: UUID
-    network: str
-    position: int
-    activated_at: datetime
+    changed_since: datetime | None = None
+    created_from: datetime | None = None
+    created_to: datetime | None = None
+    plan_id: UUID | None = None
+    expires_before: datetime | None = None
+    sort: Sort | None = None
 
 
 class Links(ReadModel):
-    """A row per link from its activation on, and a row of counters per organization.
+    """A row per link from its activation on, and one for each plan that it has now.
 
-    The links of an organization are numbered without gaps, because none ever vanishes. So a page is
-    a range of numbers, and a late page costs no more than the first.
+    The links of an organization are numbered without gaps, because none ever vanishes. So a page of
+    all is a range of numbers, and a late page costs no more than the first.
     """
 
     name = "links"
-    version = 7
+    version = 8
     uses = (Link.Event, Erasure.Made)
 
     def build(self) -> Sequence[Table]:
@@ -160,21 +189,31 @@ class Links(ReadModel):
             self.index("links_by_organization", "organization_id", "position"),
             self.index("links_by_status", "organization_id", "status", "position"),
             self.index("links_by_change", "organization_id", "changed_at", "status", "position"),
+            self.index(
+                "links_by_creation",
+                "organization_id",
+                "created_at",
+                "position",
+                "status",
+                "expires_at",
+            ),
+            self.index("links_by_end", "organization_id", "expires_at", "position", "status"),
             self.index_of_texts,
         )
-        self.counts = self.table(
-            "link_counts",
+        self.plans = self.table(
+            "link_plans",
             Column("organization_id", Uuid, primary_key=True),
-            *(Column(status, BigInteger, nullable=False) for status in LINK_STATES),
+            Column("plan_id", Uuid, primary_key=True),
+            Column("position", BigInteger, primary_key=True, autoincrement=False),
         )
         self._shown = [self.rows.c[name] for name in STORED.names]
         some = select(*self._shown).where(OneOf(self.rows.c.id, "links"))
         self._some = HotStatement(some)
-        theirs = OneOf(self.counts.c.organization_id, "organizations")
-        self._counted = HotStatement(select(self.counts).where(theirs))
-        # Built once, because building one takes longer than running it.
-        self._search, self._search_of_status = self._page(), self._page(of_status=True)
-        return [self.rows, self.counts]
+        theirs = self.rows.c.organization_id == bindparam("organization")
+        self._last = HotStatement(select(func.max(self.rows.c.number)).where(theirs))
+        self._pages: dict[tuple[str, ...], Select[Any]] = {}  # By what is asked for.
+        # In the order in which readers lock them, so that a swap cannot deadlock with a reader.
+        return [self.rows, self.plans]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Write the outcome of the batch: the row of a link once, after one read of older rows."""
@@ -187,7 +226,7 @@ class Links(ReadModel):
         new = {e.originator_id for _, e in batch if isinstance(e, Link.Activated)}
         old = {e.originator_id for _, e in batch if isinstance(e, CHANGING)} - new
         rows = self._read_rows(connection, old)
-        before = {each.id: each.status for each in rows.values()}
+        had = {each.id: each.plan_ids for each in rows.values()}
         for position, event in batch:
             if isinstance(event, Link.Activated):
                 rows[event.originator_id] = self._new(position, event)
@@ -196,8 +235,9 @@ class Links(ReadModel):
                 row.follow(event)
                 if isinstance(event, Link.Renamed):
                     row.name, row.name_key = self._open_name(event)
-        self._count(connection, rows.values(), before)
+        self._number(connection, [row for row in rows.values() if row.id in new])
         self._write(connection, rows.values())
+        self._write_plans(connection, rows.values(), had)
 
     def _new(self, position: int, event: Link.Activated) -> LinkRow:
         name, name_key = self._open_name(event)
@@ -217,34 +257,47 @@ class Links(ReadModel):
             installed_at=None,
             first_used_at=None,
             activations=[Activation(*each) for each in plans],
+            ends={},
+            expires_at=None,
             changed_at=event.timestamp,
         )
 
-    def _count(
-        self, connection: Connection, rows: Collection[LinkRow], before: Mapping[UUID, LinkState]
-    ) -> None:
-        """Count new links, which get their numbers, and those whose status has changed."""
-        new = [row for row in rows if row.id not in before]
-        totals = Counter[UUID]()
-        if new:
-            owners = sorted({row.organization_id for row in new})
-            for owner, *counts in run(connection, self._counted, organizations=owners):
-                totals[as_id(owner)] = sum(counts)
+    def _number(self, connection: Connection, new: Iterable[LinkRow]) -> None:
+        """Number new links, those of each organization behind its last one."""
+        last = dict[UUID, int]()
         for row in new:
-            totals[row.organization_id] += 1
-            row.number = totals[row.organization_id]
-        moved = Counter((row.organization_id, row.status) for row in rows)
-        moved.subtract((row.organization_id, before[row.id]) for row in rows if row.id in before)
-        changed = sorted({owner for (owner, _), count in moved.items() if count})
-        values = [
-            {"organization_id": owner, **{each: moved[owner, each] for each in LINK_STATES}}
-            for owner in changed
-        ]
-        upsert(connection, self.counts, values, added=frozenset(LINK_STATES))
+            owner = row.organization_id
+            last[owner] = row.number = 1 + (last.get(owner) or self._total(connection, owner))
+
+    def _total(self, connection: Connection, organization_id: UUID) -> int:
+        """Return how many links an organization has: the number of the last one."""
+        ((number,),) = run(connection, self._last, organization=organization_id)
+        return int(number or 0)
 
     def _write(self, connection: Connection, rows: Iterable[LinkRow]) -> None:
-        values = [{**STORED.row(row), "network": row.network, "texts": row.texts()} for row in rows]
+        values = [
+            {
+                **STORED.row(row),
+                "network": row.network,
+                "texts": row.texts(),
+            }
+            for row in rows
+        ]
         upsert(connection, self.rows, values)
+
+    def _write_plans(
+        self, connection: Connection, rows: Iterable[LinkRow], had: Mapping[UUID, set[UUID]]
+    ) -> None:
+        """Write which plans the links have got and lost."""
+        got, lost = list[dict[str, Any]](), list[dict[str, Any]]()
+        for row in rows:
+            key = {"organization_id": row.organization_id, "position": row.position}
+            then = had.get(row.id, set())
+            got += [{**key, "plan_id": each} for each in row.plan_ids - then]
+            lost += [{**key, "plan_id": each} for each in then - row.plan_ids]
+        same = (column == bindparam(column.name) for column in self.plans.c)
+        execute_many(connection, self.plans.delete().where(*same), lost)
+        insert_many(connection, self.plans, got)
 
     def _read_rows(self, connection: Connection, ids: Collection[UUID]) -> dict[UUID, LinkRow]:
         if not ids:
@@ -273,105 +326,71 @@ class Links(ReadModel):
             self._write(connection, rows.values())
 
     def page(
-        self,
-        database: Database,
-        organization_id: UUID,
-        wanted: LinkFilter,
-        *,
-        offset: int,
-        limit: int,
+        self, database: Database, organization_id: UUID, wanted: LinkFilter, part: slice
     ) -> tuple[list[LinkRow], int]:
-        """Return one page of an organization's links, newest first, and how many match in all."""
+        """Return a part of an organization's links, and how many match in all."""
+        given = {name: value for name, value in asdict(wanted).items() if value is not None}
+        also, sort = given.pop("also"), given.pop("sort", "")
         with database.reading() as connection:
-            if wanted.search is not None:
-                return self._searched(connection, organization_id, wanted, offset, limit)
-            if wanted.since is not None:
-                return self._changed(connection, organization_id, wanted, offset, limit)
-            total = self._total(connection, organization_id, wanted.status)
-            if offset >= total:
-                return [], total
-            link, newest = self.rows.c, total - offset
-            rows = self._newest_first().where(link.organization_id == organization_id)
-            if wanted.status is None:
-                rows = rows.where(link.number <= newest, link.number > newest - limit)
-            else:  # Positions from an index alone; whole rows would be read up to the offset.
-                same = (link.organization_id == organization_id, link.status == wanted.status)
-                found = select(link.position).where(*same).order_by(link.position.desc())
-                rows = rows.where(link.position.in_(found.offset(offset).limit(limit)))
-            return self._read(connection, rows), total
-
-    def _total(
-        self, connection: Connection, organization_id: UUID, status: LinkState | None
-    ) -> int:
-        """Return how many links an organization has, of one status or in all."""
-        for _, *counts in run(connection, self._counted, organizations=[organization_id]):
-            found = dict(zip(LINK_STATES, counts, strict=True))
-            return sum(counts) if status is None else found[status]
-        return 0
-
-    def _changed(
-        self,
-        connection: Connection,
-        organization_id: UUID,
-        wanted: LinkFilter,
-        offset: int,
-        limit: int,
-    ) -> tuple[list[LinkRow], int]:
-        """Return one page of links that have changed; the index alone says which."""
-        assert wanted.since is not None
-        link, since = self.rows.c, to_micros(wanted.since)
-        mine = [link.organization_id == organization_id, link.changed_at >= since]
-        mine += [] if wanted.status is None else [link.status == wanted.status]
-        total = connection.execute(select(func.count()).select_from(self.rows).where(*mine))
-        found = select(link.position).where(*mine).order_by(link.position.desc())
-        rows = self._newest_first().where(link.position.in_(found.offset(offset).limit(limit)))
-        return self._read(connection, rows), total.scalar_one()
-
-    def _searched(
-        self,
-        connection: Connection,
-        organization_id: UUID,
-        wanted: LinkFilter,
-        offset: int,
-        limit: int,
-    ) -> tuple[list[LinkRow], int]:
-        term = fold(wanted.search or "")
-        bound = {
-            "organization": organization_id,
-            "status": wanted.status,
-            "text": "" if BETWEEN in term else pattern(term),  # No text is empty.
-            "also": [*wanted.also],
-            "offset": offset,
-            "limit": limit,
-        }
-        statement = self._search if wanted.status is None else self._search_of_status
-        rows = connection.execute(statement, bound).all()
+            if not sort and not given:
+                return self._newest(connection, organization_id, part)
+            key = (sort, *given)
+            if key not in self._pages:  # Building one takes longer than running it.
+                self._pages[key] = self._page(sort, given)
+            bound = {n: to_micros(v) if isinstance(v, datetime) else v for n, v in given.items()}
+            term = fold(wanted.search or "")
+            bound["text"] = "" if BETWEEN in term else pattern(term)  # No text is empty.
+            span = {"offset": part.start, "limit": part.stop - part.start}
+            bound |= {"organization": organization_id, "also": [*also], **span}
+            rows = connection.execute(self._pages[key], bound).all()
         return [STORED.read(row[1:]) for row in rows if row.id is not None], rows[0].total
 
-    def _page(self, *, of_status: bool = False) -> Select[Any]:
+    def _newest(
+        self, connection: Connection, organization_id: UUID, part: slice
+    ) -> tuple[list[LinkRow], int]:
+        """Return a part of all links, which is a range of numbers."""
+        link, total = self.rows.c, self._total(connection, organization_id)
+        numbers = link.number.between(total - part.stop + 1, total - part.start)
+        rows = self._newest_first().where(link.organization_id == organization_id, numbers)
+        return self._read(connection, rows), total
+
+    def _page(self, sort: str, given: Collection[str]) -> Select[Any]:
         """Select a page of what is found, beside the total.
 
-        `found` is used twice and evaluated once. The outer join keeps a row with the total when the
-        page is empty.
+        `found` is used twice; a search is evaluated once. The outer join keeps a row with the total
+        when the page is empty.
         """
-        link = self.rows.c
+        link, plan = self.rows.c, self.plans.c
         own = link.organization_id == bindparam("organization")
-        position = select(link.position)
-        if of_status:
-            position = position.where(link.status == bindparam("status"))
-        found = union(
-            position.where(own, link.texts.like(bindparam("text"), escape=ESCAPE)),
-            # The ids suffice to find a row. `IS TRUE` keeps SQLite from using the index on the
-            # organization, with which it would read all links of the organization.
-            position.where(own.is_(true()), link.id.in_(bindparam("also", expanding=True))),
-        ).cte("found")
+        on_it = (
+            plan.organization_id == bindparam("organization"),
+            plan.plan_id == bindparam("plan_id"),
+        )
+        conditions = {
+            "status": link.status == bindparam("status"),
+            "changed_since": link.changed_at >= bindparam("changed_since"),
+            "created_from": link.created_at >= bindparam("created_from"),
+            "created_to": link.created_at < bindparam("created_to"),
+            "plan_id": link.position.in_(select(plan.position).where(*on_it)),
+            "expires_before": link.expires_at < bindparam("expires_before"),
+        }
+        matching = select(link.position, link.created_at, link.expires_at)
+        matching = matching.where(*(conditions[name] for name in given if name != "search"))
+        found: FromClause = matching.where(own).subquery()
+        if "search" in given:
+            found = union(
+                matching.where(own, link.texts.like(bindparam("text"), escape=ESCAPE)),
+                # The ids suffice to find a row. `IS TRUE` keeps SQLite from using the index on the
+                # organization, with which it would read all links of the organization.
+                matching.where(own.is_(true()), link.id.in_(bindparam("also", expanding=True))),
+            ).cte("found")
         total = select(func.count().label("total")).select_from(found).subquery()
-        page = select(found.c.position).order_by(found.c.position.desc())
+        page = select(found.c.position).order_by(*_order(found.c, sort))
         part = page.offset(bindparam("offset")).limit(bindparam("limit")).subquery()
         rows = total.outerjoin(part, true())
         rows = rows.outerjoin(self.rows, link.position == part.c.position)
         statement = select(total.c.total, *self._shown).select_from(rows)
-        return statement.order_by(part.c.position.desc())
+        return statement.order_by(*_order(link, sort))
 
     def all(
         self,
@@ -392,22 +411,16 @@ class Links(ReadModel):
 
     def activated_after(
         self, connection: Connection, position: int, limit: int
-    ) -> list[ActivatedLink]:
-        """Return links that became active after a position and have not ended, oldest first."""
+    ) -> list[tuple[UUID, UUID, str, int, datetime]]:
+        """Return links that became active after a position and have not ended, oldest first.
+
+        That is of each its id, organization and network, and where and when it was activated.
+        """
         link = self.rows.c
         found = select(link.id, link.organization_id, link.network, link.position, link.created_at)
         newer = found.where(link.position > position, link.status != "ended")
         rows = connection.execute(newer.order_by(link.position).limit(limit))
-        return [
-            ActivatedLink(
-                each.id,
-                each.organization_id,
-                each.network,
-                each.position,
-                from_micros(each.created_at),
-            )
-            for each in rows
-        ]
+        return [(*facts, from_micros(at)) for *facts, at in rows]
 
     def active_at(
         self, connection: Connection, organization_id: UUID, moment: datetime

@@ -1,4 +1,4 @@
-"""Monthly fees as the clock and operators read them: what fell due, and whether it was charged."""
+"""Monthly fees as operators read them: what fell due, and whether it was charged."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -40,15 +40,14 @@ class FeeBook(ReadModel):
     """One row per organization and month in which something fell due."""
 
     name = "monthly_fees"
+    version = 2
     uses = (MonthlyFee.Event,)
 
     def build(self) -> Sequence[Table]:
-        """Define the table; fees that are owed have a separate index, which stays small."""
+        """Define the table."""
         self.rows = self.table("monthly_fees", *STORED.columns("id"))
-        columns = self.rows.c
-        month = (columns.organization_id, columns.month)
+        month = self.rows.c.organization_id, self.rows.c.month
         self.index("monthly_fees_by_month", *month, unique=True)
-        self.index("monthly_fees_owed", *month, where=columns.charged_at.is_(None))
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -71,13 +70,6 @@ class FeeBook(ReadModel):
         month = func.max(columns.month).label("month")
         statement = select(columns.organization_id, month).group_by(columns.organization_id)
         return {row.organization_id: row.month for row in connection.execute(statement)}
-
-    def owed(self, connection: Connection) -> list[FeeRow]:
-        """Return every fee that has not been charged, oldest first for each organization."""
-        columns = self.rows.c
-        statement = select(self.rows).where(columns.charged_at.is_(None))
-        ordered = statement.order_by(columns.organization_id, columns.month)
-        return [*map(STORED.read, connection.execute(ordered))]
 
     def all_of(self, connection: Connection, organization_id: UUID) -> list[FeeRow]:
         """Return every fee of an organization, oldest month first."""

@@ -1,9 +1,10 @@
 """The catalogue: every plan, and which of them an organization may see."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from operator import itemgetter
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 import msgspec
@@ -27,9 +28,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import SchemaItem
 
-from domain.catalogue.plan import CoverageType, Plan, PlanKey, PlanTerms, key_of
+from domain.catalogue.plan import CoverageType, LaterPrice, Plan, PlanKey, PlanTerms, key_of
 from domain.log.aggregate import Root
-from domain.regions import REGIONS
+from domain.regions import REGIONS, countries_named
 from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement
 from projections.engine.inserting import insert_many
@@ -39,11 +40,24 @@ from projections.engine.read_model import Snapshot, execute_many
 NAME = String().with_variant(String(collation="C"), "postgresql")
 
 
-class _Network(Struct):
+Sort = Literal["name", "-name", "price", "-price"]
+SORTS: Sequence[Sort] = get_args(Sort)
+
+
+class _Known(Struct):
+    """What of the terms is read of many plans: decoding all of them takes 20 times as long."""
+
+    retail_price_micros: int
     network: str | None = None
+    later_prices: Sequence[LaterPrice] | None = None
+
+    def price_micros(self, moment: datetime) -> int:
+        prices = self.later_prices or ()
+        started = (each.retail_price_micros for each in prices if each.starts_at <= moment)
+        return [self.retail_price_micros, *started][-1]
 
 
-_NETWORK = msgspec.json.Decoder(_Network)
+_KNOWN = msgspec.json.Decoder(_Known)
 
 
 class PlanRow(Struct, frozen=True):
@@ -62,12 +76,25 @@ class PlanRow(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PlanFilter:
-    """Which plans to list; `sponsor_profile` is an id or a name."""
+    """Which plans to list, and how; prices are those that hold `at` a moment.
 
+    `sponsor_profile` is an id or a name, `search` a part of a name, an id, or a country's name in
+    any case, `max_price` in micro-units. Plans that `sort` finds alike stand by name, then id.
+    """
+
+    at: datetime
     region: str | None = None
     country: str | None = None
     coverage_type: CoverageType | None = None
     sponsor_profile: str | None = None
+    search: str = ""
+    max_price: int | None = None
+    sort: Sort = "name"
+
+    @property
+    def is_scanned(self) -> bool:
+        """Whether each plan has to be read: no column has prices, or texts in one case."""
+        return self.search != "" or self.max_price is not None or "price" in self.sort
 
 
 FILTERED = ("provider_plan_id", "name", "coverage_type")
@@ -138,19 +165,48 @@ class Plans(Snapshot[PlanRow]):
         connection: Connection,
         organization_id: UUID,
         wanted: PlanFilter,
-        *,
-        offset: int,
-        limit: int,
+        part: slice,
     ) -> tuple[list[PlanRow], int]:
-        """Return one page of the plans that an organization sees, by name, and how many match."""
-        conditions = [self._visible_to(organization_id), *self._conditions(wanted)]
-        count = select(func.count()).select_from(self.rows).where(*conditions)
+        """Return a part of the plans that an organization sees, and how many match in all."""
+        ids = self._ordered(organization_id, wanted)
+        if wanted.is_scanned:
+            found = self._scan(connection, ids, wanted)
+            return self._at(connection, found[part], wanted.at), len(found)
+        count = select(func.count()).select_from(ids.order_by(None).subquery())
         total = connection.execute(count).scalar_one()
-        # Only ids are sorted, because whole rows would be read up to the offset.
+        # Only ids are sorted, because whole rows would be read up to the part.
+        of_part = connection.execute(ids.slice(part.start, part.stop)).scalars().all()
+        return self._at(connection, of_part, wanted.at), total
+
+    def _ordered(self, organization_id: UUID, wanted: PlanFilter) -> Select[Any]:
+        """Select the ids of the plans that meet the conditions, by name."""
         plan = self.rows.c
-        ids = select(plan.id).where(*conditions).order_by(plan.name, plan.id)
-        rows = self._select().where(plan.id.in_(ids.offset(offset).limit(limit)))
-        return [*map(self.stored.read, connection.execute(rows))], total
+        name = plan.name.desc() if wanted.sort == "-name" else plan.name
+        conditions = (self._visible_to(organization_id), *self._conditions(wanted))
+        return select(plan.id).where(*conditions).order_by(name, plan.id)
+
+    def _scan(self, connection: Connection, ids: Select[Any], wanted: PlanFilter) -> list[UUID]:
+        """Return the ids of those plans that match besides, as they are sorted."""
+        plan, text = self.rows.c, wanted.search.casefold()
+        is_named = self.countries.c.country_code.in_(countries_named(text))
+        covers = self._exists(self.countries, is_named)
+        every = ids.add_columns(plan.terms, covers, plan.name, plan.provider_plan_id)
+        found = list[tuple[int, UUID]]()
+        for plan_id, terms, is_there, name, sold_as in connection.execute(every):
+            price = _KNOWN.decode(terms).price_micros(wanted.at)
+            is_cheap = wanted.max_price is None or price <= wanted.max_price
+            texts = (name.casefold(), str(plan_id), (sold_as or "").casefold())
+            if is_cheap and (is_there or any(text in each for each in texts)):
+                found.append((price, plan_id))
+        if "price" in wanted.sort:
+            found.sort(key=itemgetter(0), reverse=wanted.sort == "-price")
+        return [plan_id for _, plan_id in found]
+
+    def _at(
+        self, connection: Connection, plan_ids: Sequence[UUID], moment: datetime
+    ) -> list[PlanRow]:
+        plans = self.by_id(connection, plan_ids)
+        return [plans[each].at(moment) for each in plan_ids]
 
     def load_visible(
         self, database: Database, organization_id: UUID, plan_id: UUID
@@ -162,23 +218,18 @@ class Plans(Snapshot[PlanRow]):
         self,
         connection: Connection,
         organization_id: UUID,
+        wanted: PlanFilter,
         sponsor_profile_id: str | None,
-        country: str | None = None,
     ) -> list[PlanRow]:
         """Return the plans that an organization sees and that can be put on a link of this profile.
 
-        If the profile is known, only plans that have it and are connected to the network; if a
-        country is named, only plans that cover it.
+        If the profile is known, only plans that have it and are connected to the network.
         """
-        wanted = PlanFilter(country=country)
-        conditions = [self._visible_to(organization_id), *self._conditions(wanted)]
+        ids = self._ordered(organization_id, wanted)
         if sponsor_profile_id is not None:
-            has_it = self.profiles.c.profile_id == sponsor_profile_id
-            conditions += [
-                self.rows.c.provider_plan_id.is_not(None),
-                self._exists(self.profiles, has_it),
-            ]
-        return [*map(self.stored.read, connection.execute(self._select().where(*conditions)))]
+            has_it = self._exists(self.profiles, self.profiles.c.profile_id == sponsor_profile_id)
+            ids = ids.where(self.rows.c.provider_plan_id.is_not(None), has_it)
+        return self._at(connection, self._scan(connection, ids, wanted), wanted.at)
 
     def by_id(self, connection: Connection, plan_ids: Collection[UUID]) -> dict[UUID, PlanRow]:
         """Read plans by id, whoever may see them now; links show plans bought earlier."""
@@ -198,7 +249,7 @@ class Plans(Snapshot[PlanRow]):
         statement = select(columns.id, *known_by, columns.terms)
         found: dict[PlanKey, list[UUID]] = {}
         for plan_id, owner, provider_plan_id, name, terms in connection.execute(statement):
-            key = key_of(owner, provider_plan_id, name, _NETWORK.decode(terms).network)
+            key = key_of(owner, provider_plan_id, name, _KNOWN.decode(terms).network)
             found.setdefault(key, []).append(plan_id)
         return found
 
@@ -218,22 +269,17 @@ class Plans(Snapshot[PlanRow]):
         is_global = and_(plan.organization_id.is_(None), ~is_excluded, ~is_copied)
         return and_(plan.enabled, or_(plan.organization_id == organization_id, is_global))
 
-    def _conditions(self, wanted: PlanFilter) -> list[ColumnElement[bool]]:
-        country, profile = self.countries.c, self.profiles.c
-        conditions: list[ColumnElement[bool]] = []
+    def _conditions(self, wanted: PlanFilter) -> Iterator[ColumnElement[bool]]:
+        code, profile = self.countries.c.country_code, self.profiles.c
         if wanted.region is not None:
-            codes = REGIONS[wanted.region].countries
-            conditions.append(self._exists(self.countries, country.country_code.in_(codes)))
+            yield self._exists(self.countries, code.in_(REGIONS[wanted.region].countries))
         if wanted.country is not None:
-            is_it = country.country_code == wanted.country
-            conditions.append(self._exists(self.countries, is_it))
+            yield self._exists(self.countries, code == wanted.country)
         if wanted.coverage_type is not None:
-            conditions.append(self.rows.c.coverage_type == wanted.coverage_type)
+            yield self.rows.c.coverage_type == wanted.coverage_type
         if wanted.sponsor_profile is not None:
-            named = (profile.profile_id, profile.name)
-            is_it = or_(*(column == wanted.sponsor_profile for column in named))
-            conditions.append(self._exists(self.profiles, is_it))
-        return conditions
+            named = (each == wanted.sponsor_profile for each in (profile.profile_id, profile.name))
+            yield self._exists(self.profiles, or_(*named))
 
     def _exists(self, table: Table, condition: ColumnElement[bool]) -> ColumnElement[bool]:
         return exists().where(table.c.plan_id == self.rows.c.id, condition)

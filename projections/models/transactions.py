@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
@@ -36,6 +37,7 @@ from sqlalchemy import (
 
 from domain.accounts.paid_price import REFUND_REASONS, RefundReason, Repaying
 from domain.accounts.wallet import PAID_IN, Wallet, kind_and_direction, links_of
+from domain.aggregates import topics_but
 from domain.ids import as_id
 from domain.log.aggregate import ByOperator, Event
 from domain.log.log import Recorded
@@ -44,7 +46,7 @@ from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf
 from projections.engine.inserting import Row as Values
 from projections.engine.inserting import insert_many, upsert
-from projections.engine.read_model import ReadModel
+from projections.engine.read_model import BATCH_EVENTS_MAX, ReadModel
 from projections.engine.shape import (
     MORE_MAY_COME,
     PLAN_NAME,
@@ -273,12 +275,6 @@ class Transactions(ReadModel):
             Column("transaction_id", Uuid, primary_key=True),
         )
         self.hours = TransactionHours(self)
-        # The reasons of refunds that the next batch has, because a batch ended within their commit.
-        self.reasons = self.table(
-            "refund_reasons",
-            Column("transaction_id", Uuid, primary_key=True),
-            Column("reason", String, nullable=False),
-        )
         self._before = HotStatement(self._newest_before())
         self._next: dict[Sequence[str], HotStatement] = {}  # By the types that are wanted.
         columns = self.rows.c
@@ -286,13 +282,13 @@ class Transactions(ReadModel):
         news = select(columns.organization_id, columns.kind).distinct()
         self._news = HotStatement(news.where(OneOf(columns.kind, "kinds"), *new))
         # In the order in which readers lock them, so that a swap cannot deadlock with a reader.
-        return [self.links, self.hours.rows, self.reasons, self.rows]
+        return [self.links, self.hours.rows, self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Insert the entries of the batch in one statement, their links and counts in others."""
         rows: list[Values] = []
         links: list[dict[str, Any]] = []
-        reasons = self._reasons(connection, [each.event for each in batch])
+        reasons = self._reasons(batch)
         for recorded in batch:
             event = recorded.event
             if isinstance(event, Wallet.Moved):
@@ -303,35 +299,28 @@ class Transactions(ReadModel):
         insert_many(connection, self.links, links)
         self.hours.add(connection, rows)
 
-    def _reasons(
-        self, connection: Connection, events: Sequence[Event]
-    ) -> Mapping[UUID, RefundReason]:
+    def _reasons(self, batch: Sequence[Recorded]) -> Mapping[UUID, RefundReason]:
         """Return the reasons of the refunds in a batch, as the events of their failures tell them.
 
-        A failure comes before its refunds, in the same commit. If the batch ends between them, the
-        reason is stored for the next batch.
+        A failure comes before its refunds, in the same commit. If the batch began between them, an
+        older refund, which does not tell its reason, has it from the log.
         """
-        known: dict[UUID, RefundReason] = {}
-        for event in events:
-            if isinstance(event, Repaying):
-                known |= event.reasons()
-        refunds = {e.transaction_id for e in events if isinstance(e, Wallet.Refunded)}
-        rows = [{"transaction_id": e, "reason": known[e]} for e in known.keys() - refunds]
-        insert_many(connection, self.reasons, rows)
-        if untold := refunds - known.keys():
-            columns = self.reasons.c
-            stored = self.reasons.delete().where(columns.transaction_id.in_(untold))
-            found = connection.execute(stored.returning(columns.transaction_id, columns.reason))
-            known |= dict(map(tuple, found.all()))
+        known = _reasons_in([each.event for each in batch])
+        refunds = (each.event for each in batch if isinstance(each.event, Wallet.Refunded))
+        if any(not each.reason and each.transaction_id not in known for each in refunds):
+            last = batch[0].position - 1
+            after = max(0, last - BATCH_EVENTS_MAX)
+            before = self.log.follow(after, BATCH_EVENTS_MAX, topics_but((Repaying,)), last)
+            known = _reasons_in([each.event for each in before.events]) | known
         return known
 
     def get(
-        self, connection: Connection, organization_id: UUID, transaction_id: UUID
+        self, connection: Connection, transaction_id: UUID, organization_id: UUID | None = None
     ) -> Transaction | None:
+        """Return a transaction of an organization, or whoever owns it."""
         columns = self.rows.c
-        statement = select(self.rows).where(
-            columns.id == transaction_id, columns.organization_id == organization_id
-        )
+        is_owned = true() if organization_id is None else columns.organization_id == organization_id
+        statement = select(self.rows).where(columns.id == transaction_id, is_owned)
         row = connection.execute(statement).one_or_none()
         return STORED.read(row) if row else None
 
@@ -341,45 +330,37 @@ class Transactions(ReadModel):
         mine = columns.id.in_(select(pair.transaction_id).where(pair.link_id == link_id))
         return connection.execute(select(columns.position).where(mine)).scalars().all()
 
-    def of_any(self, connection: Connection, transaction_id: UUID) -> Transaction | None:
-        """Return a transaction, whoever owns it."""
-        statement = select(self.rows).where(self.rows.c.id == transaction_id)
-        row = connection.execute(statement).one_or_none()
-        return STORED.read(row) if row else None
-
     def page(
         self,
         connection: Connection,
         organization_id: UUID,
         wanted: EntryFilter,
-        *,
-        offset: int,
-        limit: int,
+        part: slice,
     ) -> tuple[list[Transaction], int]:
-        """Return one page of transactions, newest first, and how many match in all."""
+        """Return a part of the transactions, newest first, and how many match in all."""
         columns = self.rows.c
         own = columns.organization_id == organization_id
         span = self.span(connection, organization_id, wanted)
         # Entries between the first and last match that do not match.
         others = span.last - span.first + 1 - span.matching
-        lowest = max(span.first, span.last - offset - limit + 1 - others)
+        lowest = max(span.first, span.last - part.stop + 1 - others)
         if not others:
-            page = columns.sequence.between(lowest, span.last - offset)
-        # From an index on sequences alone, because whole rows would be read up to the offset.
+            page = columns.sequence.between(lowest, span.last - part.start)
+        # From an index on sequences alone, because whole rows would be read up to the part.
         else:
             found = select(columns.sequence).where(own, *self._conditions(wanted))
             found = found.where(columns.sequence.between(lowest, span.last))
-            found = found.order_by(columns.sequence.desc()).offset(offset).limit(limit)
+            found = found.order_by(columns.sequence.desc()).slice(part.start, part.stop)
             page = columns.sequence.in_(found)
         rows = select(self.rows).where(own, page).order_by(columns.sequence.desc())
         return [*map(STORED.read, connection.execute(rows))], span.matching
 
     def behind(
-        self, connection: Connection, organization_id: UUID, after: int, *, offset: int, limit: int
+        self, connection: Connection, organization_id: UUID, after: int, part: slice
     ) -> tuple[list[Transaction], int]:
-        """Return one page of the transactions behind a sequence, oldest first, and their number."""
-        columns, first = self.rows.c, after + offset + 1
-        page = columns.sequence.between(first, first + limit - 1)
+        """Return a part of the transactions behind a sequence, oldest first, and their number."""
+        columns = self.rows.c
+        page = columns.sequence.between(after + part.start + 1, after + part.stop)
         rows = select(self.rows).where(columns.organization_id == organization_id, page)
         found = connection.execute(rows.order_by(columns.sequence))
         newest = self.span(connection, organization_id, EntryFilter()).last
@@ -416,15 +397,9 @@ class Transactions(ReadModel):
         return Span(found[0], found[1] or 1, found[2] or 0)
 
     def link_history(
-        self,
-        connection: Connection,
-        organization_id: UUID,
-        link_id: UUID,
-        *,
-        offset: int,
-        limit: int,
+        self, connection: Connection, organization_id: UUID, link_id: UUID, part: slice
     ) -> tuple[list[Transaction], int]:
-        """Return one page of a link's transactions, newest first, and how many there are in all."""
+        """Return a part of a link's transactions, newest first, and how many there are in all."""
         columns, pair = self.rows.c, self.links.c
         about = self.links.join(self.rows, columns.id == pair.transaction_id)
         # `IS TRUE` keeps SQLite from using the index on the organization and reading all its
@@ -438,8 +413,7 @@ class Transactions(ReadModel):
             .select_from(about)
             .where(*conditions)
             .order_by(columns.charged_at.desc(), columns.sequence.desc())
-            .offset(offset)
-            .limit(limit)
+            .slice(part.start, part.stop)
         )
         return [*map(STORED.read, connection.execute(rows))], total
 
@@ -502,18 +476,16 @@ class Transactions(ReadModel):
         every = union_all(*map(select, each)).subquery()
         return select(every).order_by(every.c.sequence).limit(limit)
 
-    def _conditions(self, wanted: EntryFilter) -> list[ColumnElement[bool]]:
+    def _conditions(self, wanted: EntryFilter) -> Iterator[ColumnElement[bool]]:
         columns = self.rows.c
-        conditions: list[ColumnElement[bool]] = []
         if wanted.kind is not None:
-            conditions.append(columns.kind == wanted.kind)
+            yield columns.kind == wanted.kind
         if wanted.since is not None:
-            conditions.append(columns.charged_at >= to_micros(wanted.since))
+            yield columns.charged_at >= to_micros(wanted.since)
         if wanted.until is not None:
-            conditions.append(columns.charged_at < to_micros(wanted.until))
+            yield columns.charged_at < to_micros(wanted.until)
         if wanted.reference is not None:
-            conditions.append(columns.reference_id == wanted.reference)
-        return conditions
+            yield columns.reference_id == wanted.reference
 
 
 # The type of the messages about entries of a kind.
@@ -560,6 +532,12 @@ def replayed(events: Iterable[Recorded]) -> Iterator[Replayed]:
             entry = STORED.read([row[name] for name in STORED.names])
             by = actor if event.request_id == request_id else None
             yield Replayed(event.organization_id, event.timestamp, entry, by)
+
+
+def _reasons_in(events: Iterable[Event]) -> dict[UUID, RefundReason]:
+    """Return the reasons that these events tell, by the refunds that they are of."""
+    repaying = (each for each in events if isinstance(each, Repaying))
+    return dict(chain.from_iterable(each.reasons().items() for each in repaying))
 
 
 def _within(wanted: EntryFilter) -> tuple[int, int]:

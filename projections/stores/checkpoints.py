@@ -82,8 +82,7 @@ class CheckpointStore:
         columns = self._rows.c
         wanted = select(self._rows).where(columns.delivered_at.is_(None))
         wanted = wanted.order_by(columns.number.desc())
-        with self._database.reading() as connection:
-            found = [_read_or_fault(row) for row in connection.execute(wanted.limit(limit))]
+        found = map(_read_or_fault, self._database.all(wanted.limit(limit)))
         return [each for each in found if isinstance(each, StoredCheckpoint)]
 
     def delivered(self, number: int, at: datetime) -> None:
@@ -97,17 +96,15 @@ class CheckpointStore:
         columns, last = self._rows.c, 0
         while True:
             wanted = select(self._rows).where(columns.number > last).order_by(columns.number)
-            with self._database.reading() as connection:
-                found = connection.execute(wanted.limit(500)).all()
+            found = self._database.all(wanted.limit(500))
             if not found:
                 return
             yield from map(_read_or_fault, found)
             last = found[-1].number
 
     def _first(self, wanted: Select[Any]) -> StoredCheckpoint | None:
-        with self._database.reading() as connection:
-            row = connection.execute(wanted.limit(1)).one_or_none()
-        return None if row is None else _read(row)
+        found = self._database.all(wanted.limit(1))
+        return _read(found[0]) if found else None
 
 
 def _read(row: Row[Any]) -> StoredCheckpoint:

@@ -31,6 +31,8 @@ from projections.engine.in_parts import change_in_parts, in_order
 from projections.stores.faults import Faults
 
 LEASES, RATES, THROTTLE, SLICES = "leases", "rate_limits", "throttle", "slices_in_hand"
+FEES = "fees_at_rest"
+FEE_REST_MAX = timedelta(days=2)  # Longer than any; what lasts longer is of a clock that was ahead.
 LAPSING = (LEASES, RATES, THROTTLE, SLICES)
 PACES, ATTEMPTS, SIMULATED = "provider_paces", "sandbox_attempts", "simulated_clock"
 FAILURES = "sandbox_failures"
@@ -244,8 +246,7 @@ class Counters:
         with self._database.writing(durable=True) as connection:
             [row] = run(connection, _COUNT, earliest=NEVER, latest=NEVER, **values).fetchall()
             if int(row[0]) * _MICROSECOND > SIMULATED_AHEAD_MAX:
-                message = "the simulated network would be more than ten years ahead"
-                raise NotPossible(message)
+                raise NotPossible("the simulated network would be more than ten years ahead")
             also(connection)
             return self.simulated_ahead(organization_id, connection)
 
@@ -319,7 +320,7 @@ class Counters:
     def claims(self, name: str) -> Sequence[Sequence[Any]]:
         """Return key, value, end and holder of the claims that have not lapsed."""
         now = self._clock()
-        last = to_micros(now + AHEAD_MAX)
+        last = to_micros(now + (FEE_REST_MAX if name == FEES else AHEAD_MAX))
         return self._database.rows(self._running, of=name, now=to_micros(now), last=last)
 
     def move(  # noqa: PLR0913  # Of whom, and all that it gets.

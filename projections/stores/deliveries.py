@@ -222,9 +222,8 @@ class Deliveries:
         """Return when the present series of failures of an endpoint began."""
         states = self._states.c
         statement = select(states.failing_since).where(states.endpoint_id == endpoint_id)
-        with self._database.reading() as connection:
-            since = connection.execute(statement).scalar_one_or_none()
-        return from_micros(since)
+        found = self._database.all(statement)
+        return from_micros(found[0].failing_since) if found else None
 
     def cancel(self, endpoint_id: UUID, now: datetime) -> int:
         """Cancel the pending deliveries of an endpoint that was disabled or deleted."""
@@ -278,14 +277,13 @@ class Deliveries:
         latest = case({n: to_micros(now + each) for n, each in pauses.items()}, value=rows.retries)
         ahead = and_(_is(rows.status, "pending"), rows.next_attempt_at > to_micros(now))
         some = exists().where(rows.endpoint_id == states.endpoint_id, ahead)
-        with self._database.reading() as connection:
-            found = connection.execute(select(states.endpoint_id).where(some)).scalars().all()
+        found = self._database.all(select(states.endpoint_id).where(some))
         change, late = self._rows.update().values(next_attempt_at=latest), rows.next_attempt_at
         return sum(
             change_in_parts(
                 self._database, change, late > latest, late, and_(rows.endpoint_id == each, ahead)
             )
-            for each in found
+            for (each,) in found
         )
 
     def release(self) -> None:
@@ -311,14 +309,9 @@ class Deliveries:
     # What organizations and operators read.
 
     def page(
-        self,
-        organization_id: UUID,
-        endpoint_id: UUID,
-        offset: int,
-        limit: int,
-        status: str | None = None,
+        self, organization_id: UUID, endpoint_id: UUID, status: str | None, part: slice
     ) -> tuple[list[Delivery], int]:
-        """Return some deliveries of an endpoint, newest first, and how many there are in all."""
+        """Return a part of an endpoint's deliveries, newest first, and how many there are."""
         columns = self._rows.c
         whose = and_(columns.endpoint_id == endpoint_id, columns.organization_id == organization_id)
         if status is not None:
@@ -328,7 +321,7 @@ class Deliveries:
         count = select(func.count()).select_from(self._rows).where(whose)
         with self._database.reading() as connection:
             total = connection.execute(count).scalar_one()
-            found = connection.execute(newest.offset(offset).limit(limit)).all()
+            found = connection.execute(newest.slice(part.start, part.stop)).all()
         return [*map(STORED.read, found)], total
 
     def get(self, organization_id: UUID, endpoint_id: UUID, delivery_id: UUID) -> Delivery | None:
@@ -339,9 +332,8 @@ class Deliveries:
             columns.endpoint_id == endpoint_id,
             columns.organization_id == organization_id,
         )
-        with self._database.reading() as connection:
-            row = connection.execute(select(*self._read).where(this)).one_or_none()
-        return None if row is None else STORED.read(row)
+        found = self._database.all(select(*self._read).where(this))
+        return STORED.read(found[0]) if found else None
 
     def undelivered(
         self,
@@ -359,8 +351,7 @@ class Deliveries:
         # Each by its own index, so that what was delivered is not read.
         both = union_all(*(each.where(_is(columns.status, it)) for it in UNDELIVERED)).subquery()
         ids = select(both.c.id).order_by(both.c.position).limit(limit)
-        with self._database.reading() as connection:
-            return connection.execute(ids).scalars().all()
+        return [delivery_id for (delivery_id,) in self._database.all(ids)]
 
     def sums(self) -> dict[UUID, Sums]:
         """Count by endpoint. Only for operators, because it reads all rows."""

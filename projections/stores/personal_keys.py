@@ -137,8 +137,7 @@ class PersonalKeys:
             name, key = self._current(organization_id, month)
         cipher = self._cipher(organization_id, name, key, subject)
         if cipher is None:
-            message = f"the personal data of {month} has been erased"
-            raise ValueError(message)
+            raise ValueError(f"the personal data of {month} has been erased")
         nonce = self._random_bytes(NONCE_BYTES)
         return Sealed(name, nonce + cipher.encrypt(nonce, _pack(clear), subject.bytes))
 
@@ -155,8 +154,7 @@ class PersonalKeys:
         try:
             return _unpack(cipher.decrypt(nonce, box, subject.bytes))
         except InvalidTag as error:
-            message = f"the sealed value of {subject} was not sealed for it"
-            raise ValueError(message) from error
+            raise ValueError(f"the sealed value of {subject} was not sealed for it") from error
 
     def has(self, organization_id: UUID, name: str, subject: UUID | None = None) -> bool:
         """Tell whether a key, or that of one stream, exists; as of a second ago at most."""
@@ -302,8 +300,7 @@ class PersonalKeys:
         try:
             if isinstance(statement, HotStatement):
                 return self.database.rows(statement, **values)
-            with self.database.reading() as connection:
-                return connection.execute(statement).all()
+            return self.database.all(statement)
         except SQLAlchemyError as error:
             raise ServiceUnavailable from error
 

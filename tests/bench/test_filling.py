@@ -25,7 +25,7 @@ def test_read_models_of_the_copies_are_what_their_log_says(
         parts = crew.web
         # A name is sealed for its own link, so those of copied links cannot be opened.
         models = [each for each in parts.models if each.name != parts.links.name]
-        found = [differences(parts.log, parts.views, parts.positions, it) for it in models]
+        found = [differences(parts.source, it) for it in models]
         assert not any(found), found
         with psycopg.connect(url) as server:
             rows = server.execute(

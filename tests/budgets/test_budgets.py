@@ -103,13 +103,13 @@ BUDGETS: Mapping[str, Budget] = {
     # The link, the intent, the end, and what was last seen for the reply. The projector reads the
     # status before.
     "end of a link": Budget(
-        "web 5/2, projector 8/1, dispatcher 1/0, network 2/1",
-        "web 8/2, projector 8/1, dispatcher 1/0, network 2/1",
+        "web 5/2, projector 7/1, dispatcher 1/0, network 2/1",
+        "web 8/2, projector 7/1, dispatcher 1/0, network 2/1",
     ),
     # Its use is read from the network first, and the refund is in the commit of the end.
     "cancellation": Budget(
-        "web 6/2, projector 15/1, dispatcher 1/0, network 3/1",
-        "web 10/2, projector 15/1, dispatcher 1/0, network 3/1",
+        "web 6/2, projector 14/1, dispatcher 1/0, network 3/1",
+        "web 10/2, projector 14/1, dispatcher 1/0, network 3/1",
     ),
     # The link, with its code.
     "QR code": Budget("web 1/0", "web 2/0"),

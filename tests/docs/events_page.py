@@ -46,6 +46,7 @@ MEANINGS = {
     "client_id": "the name of the client",
     "code": "why; `PROVISIONING_FAILED` gives refunds the reason `provisioning_failed`, any other"
     " `provisioning_error`",
+    "colour": "of its travellers' pages, #rrggbb; null: that of everybody",
     "cost": "what a provider charges us; partners never see it",
     "count": "how many items",
     "countries": "where the plan works, ISO 3166-1",
@@ -76,6 +77,7 @@ MEANINGS = {
     "limit_micros": "what may be spent in a calendar month; null: there is no limit",
     "link_id": "the stream of the link",
     "link_ids": "the links that were active at the first instant of the month",
+    "logo": "on its travellers' pages, a PNG in base64; null: none",
     "lpa": "the activation code, with any confirmation code, sealed",
     "may": "the rights, or scopes",
     "metadata": "what lists show beside it; of no account",

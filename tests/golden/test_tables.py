@@ -3,9 +3,9 @@
 `tables.json` holds the columns by set, version and table. No entry is ever changed: where a shape
 changes, the version of its set is raised and a new entry is added, so that `migrate` can tell the
 tables of an earlier release from its own; it goes with its set. The entries but for
-`due 1`, `slices_in_hand 1`, `notes 1`, `reading_turns 1`, `simulated_clock 1`,
-`counters 1`, `statements 1`, `usage 1`, `links 5`, `jobs`, `organizations` and `plans` from 2 on,
-`api_clients` and `transactions` from 3 on and those of webhooks are of release 289da21; any order.
+`due`, `monthly_fees 2`, `notes`, `reading_turns`, `counters`, `statements`, `usage`, `jobs`,
+`organizations` and `plans` from 2 on, `links` from 5 on, `api_clients` and `transactions` from 3 on
+and those of webhooks are of release 289da21; any order.
 """
 
 import json

@@ -52,7 +52,7 @@ def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
 
 def served(root: Path, port: int) -> Document:
     """Return the document of the demo, served by the service that stands in a folder."""
-    given = {**os.environ, "PORT": str(port), "PYTHONPATH": str(root)}
+    given = {"PATH": os.environ["PATH"], "PORT": str(port), "PYTHONPATH": str(root)}
     command = [sys.executable, "-m", "app", "serve", "--demo"]
     with (
         TemporaryDirectory() as home,

@@ -33,6 +33,9 @@ def test_the_plans_of_the_demo(net: Net) -> None:
         "?per_page=100&page=9",
         "?country=FR&coverage_type=local&name=x",
         "?region=XX&country=UK&coverage_type=lunar&per_page=0",
+        "?search=gErM&sort=-price&per_page=2",
+        "?max_price=4.50&sort=price&per_page=1&page=2",
+        "?max_price=4,50&sort=cost&search=%00",
     ):
         acme.get(f"{PATH}{query}")
 

@@ -177,6 +177,14 @@ class LinkSteps:
 
         return self._do(step)
 
+    def start_plan(self, expires_at: datetime) -> "LinkSteps":
+        """Record that its network has told when the first plan ends."""
+
+        def step(link: Link, cause: Cause) -> None:
+            link.record_plan_started(next(iter(link.activations)), expires_at, cause)
+
+        return self._do(step)
+
     def store_lpa(self, lpa: Sealed = LPA) -> "LinkSteps":
         return self._record(Link.LpaStored, lpa=lpa)
 

@@ -37,7 +37,7 @@ def failures(process: Process) -> dict[str, str]:
 
 
 def all_lags(process: Process) -> list[Lag]:
-    return lags(process.log, process.views, process.positions)
+    return lags(process.source)
 
 
 def rows(process: Process, models: Sequence[ReadModel] | None = None) -> Rows:

@@ -97,7 +97,7 @@ class Holders:
 def check_log_and_views(world: World) -> None:
     parts = world.outside
     parts.projector.catch_up()
-    report = verify(parts.log, parts.views, parts.positions, parts.models)
+    report = verify(parts.source, parts.models)
     assert report.failures == [], report.failures
     assert world.stopped == [], world.stopped
 

@@ -19,6 +19,7 @@ from tests.simulation.outside import BUYS, WatchedNetwork
 from tests.simulation.story import chance
 from tests.workers.late_network import LateNetwork
 from tests.workers.link_checks import Books, check_esims, check_network
+from workers.fees import request_round
 from workers.routes import Message, messages_for
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ READ = "after reading the log"
 DEPTH_MAX = 3  # Of those who come between others; each of them is a whole piece of work.
 RECENT_MAX = 3  # Messages that may come again while they are worked on.
 WAITS_S = (0.05, 0.3, 1.0, 2.5)  # What may pass while one waits a turn.
-BEATS = {"sweep": "run", "lookup_turns": "beat", "provisioning_sweep": "run", "due_work": "beat"}
 FRESH_S = 0.3  # More than a request waits for a read model.
 TROUBLE = (BrokerAway, ServiceUnavailable)  # What followers and workers bear, and try again.
 ROLES = ("deliver",) * 6 + ("dispatch",) * 3 + ("project",) * 3 + ("sweep", "fees", "time", "time")
@@ -296,10 +296,8 @@ class World:
             pass
 
     def _sweep(self, machine: Machine) -> None:
-        for part, beat in BEATS.items():
-            if hasattr(type(machine), part):  # Releases differ in how they find what is due.
-                getattr(getattr(machine, part), beat)()
+        machine.due_work.beat()
 
     def _fees(self, machine: Machine) -> None:
-        machine.fee_round.run()
+        request_round(machine.publisher)
         machine.month_end.run()

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from tests.tidy.source import ROOT
 
 PINNED = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>\S+)(?: --hash=sha256:[0-9a-f]{64})+")
-LOCKS = ("requirements.lock", "requirements-tracing.lock", "requirements-dev.lock")
+LOCKS = tuple(sorted(each.name for each in ROOT.glob("requirements*.lock")))
 
 
 def statements(name: str) -> list[str]:

@@ -151,10 +151,10 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`phone_numbers` of a job": f"{DEFAULTS.bulk_numbers_max} by default",
     "`name` of a link": f"{link_input.NAME_CHARS_MAX} characters",
     "`add` and `remove` of a change of plans, together": f"{link_input.CHANGES_MAX} entries",
-    "`search` of links": f"{link_input.SEARCH_CHARS_MAX} characters",
-    "`reference` of transactions": f"{account_input.REFERENCE_CHARS_MAX} characters",
+    "`search` of links and plans": f"{edge_input.TEXT_CHARS_MAX} characters",
+    "`reference` of transactions": f"{edge_input.TEXT_CHARS_MAX} characters",
     "`reference` of a deposit": (
-        f"{account_input.REFERENCE_CHARS_MAX} ASCII characters, spaces within too"
+        f"{edge_input.TEXT_CHARS_MAX} ASCII characters, spaces within too"
     ),
     "`amount` of play money in a sandbox": format_amount(sandbox.DEPOSIT_MICROS_MAX),
     "`hours` in a sandbox": (

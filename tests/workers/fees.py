@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.organization import Status
 from domain.cause import Cause
 from domain.links.bought_plan import BoughtPlan
@@ -93,6 +94,22 @@ def set_fee(process: Process, organization_id: UUID, fee: str) -> None:
     process.change(organization_id, lambda it, cause: it.change_monthly_link_fee(micros, cause))
 
 
+def fall_due(process: Process, organization_id: UUID, month: str) -> UUID:
+    """Let a fee of one link fall due, without the clock's round; return its id."""
+    facts = {"fee_micros": 1, "link_ids": [uuid4()], "currency": "USD"}
+    fee = MonthlyFee.fall_due(organization_id, month, process.cause(), **facts)
+    process.log.append(fee)
+    return fee.id
+
+
+def bill(process: Process, most: int = 500) -> int:
+    """Let a worker record what falls due, and charge it; return how many fees were charged."""
+    before = len(process.events(MonthlyFee.Charged))
+    process.monthly_fees.run(most)
+    process.projector.catch_up()
+    return len(process.events(MonthlyFee.Charged)) - before
+
+
 def fees(process: Process, organization_id: UUID) -> list[FeeRow]:
     """Return every fee of an organization, oldest month first."""
     return process.ask(process.fee_book.all_of, organization_id)
@@ -107,9 +124,7 @@ def charges(process: Process, organization_id: UUID) -> list[Transaction]:
     """Return the transactions of monthly fees, oldest first."""
     process.projector.catch_up()
     wanted = EntryFilter(kind="monthly_link_fee")
-    found, _ = process.read(
-        process.transactions.page, organization_id, wanted, offset=0, limit=1_000
-    )
+    found, _ = process.read(process.transactions.page, organization_id, wanted, slice(0, 1_000))
     return found[::-1]
 
 

@@ -9,6 +9,7 @@ from domain.accounts.organization import Status
 from tests.installation import Process, SetClock
 from tests.workers.fees import (
     activate,
+    bill,
     charged,
     clock_at,
     customer,
@@ -41,7 +42,7 @@ def organization_id(process: Process) -> UUID:
 def reckon(process: Process, clock: SetClock) -> None:
     """Let the first tick come that may look at February."""
     clock.now = INSTANT + MINUTE
-    process.monthly_fees.run()
+    bill(process)
 
 
 def test_nothing_is_frozen_before_the_month_is_a_minute_old(
@@ -49,7 +50,7 @@ def test_nothing_is_frozen_before_the_month_is_a_minute_old(
 ) -> None:
     for now in (JUST_BEFORE, INSTANT, INSTANT + MINUTE - MICROSECOND):
         clock.now = now
-        process.monthly_fees.run()
+        bill(process)
         assert frozen(process, organization_id) == {}
     reckon(process, clock)
     assert frozen(process, organization_id) == {"2026-02": "1.50"}
@@ -59,9 +60,9 @@ def test_what_reaches_the_log_within_that_minute_counts(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
     link_id = activate(process, organization_id)
-    process.monthly_fees.run()
+    bill(process)
     clock.now = INSTANT + timedelta(seconds=30)
-    process.monthly_fees.run()
+    bill(process)
     switch(process, link_id, "suspended", at=JUST_BEFORE)
     reckon(process, clock)
     assert frozen(process, organization_id) == {"2026-02": "1.50"}

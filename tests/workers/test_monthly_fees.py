@@ -23,10 +23,12 @@ from tests.installation import (
 from tests.projections.looking import place_of
 from tests.workers.fees import (
     activate,
+    bill,
     charged,
     clock_at,
     customer,
     failures,
+    fall_due,
     frozen,
     moment,
     set_fee,
@@ -58,7 +60,7 @@ def organization_id(process: Process, clock: SetClock) -> UUID:
 
 def tick(process: Process, clock: SetClock, at: str) -> int:
     clock.now = moment(at)
-    return process.monthly_fees.run()
+    return bill(process)
 
 
 @pytest.mark.any_database
@@ -92,7 +94,7 @@ def test_a_short_balance_is_tried_again_a_day_later_and_not_before(
     process.deposit(organization_id, "1.50")
     assert tick(process, clock, "2026-02-01 23:59") == 0
     clock.now = moment("2026-02-02 00:01") - timedelta(microseconds=1)
-    assert process.monthly_fees.run() == 0
+    assert bill(process) == 0
     assert tick(process, clock, "2026-02-02 00:01") == 1
     assert charged(process, organization_id) == FEBRUARY
 
@@ -142,30 +144,38 @@ def test_a_clock_that_goes_back_a_month_and_forth_again_charges_nothing_twice(
 
 
 @pytest.mark.any_database
-def test_only_so_much_is_written_in_one_tick_however_many_owe(
+def test_a_round_has_bounds_and_those_who_cannot_pay_hold_up_nobody(
     process: Process, clock: SetClock
 ) -> None:
-    for _ in range(3):
-        customer(process, fee="0")
-        clock.forward(seconds=1)
-    organizations = [customer(process) for _ in range(3)]
+    organizations = []
+    for balance in ("0", "0", "9", "9", "9"):
+        organizations.append(customer(process, balance=balance))
+        clock.forward(seconds=1)  # The oldest organization has the first turn.
     clock.now = moment("2026-02-01 00:01")
-    turns = [process.monthly_fees.run(steps_max=3) for _ in range(3)]
-    assert turns == [2, 1, 0]  # An organization whose fee was frozen also has its charge tried.
-    assert all(charged(process, each) == FEBRUARY for each in organizations)
+    counts = []
+    for _ in range(4):
+        count = bill(process, most=2)
+        counts.append((sum(len(frozen(process, each)) for each in organizations), count))
+    assert counts == [(2, 0), (4, 2), (5, 1), (5, 0)]
+    assert [charged(process, each) for each in organizations] == 2 * [[]] + 3 * [FEBRUARY]
 
 
 @pytest.mark.any_database
-def test_those_who_cannot_pay_leave_their_turns_to_the_others(
+def test_fees_are_charged_in_the_order_in_which_they_fell_due(
     process: Process, clock: SetClock
 ) -> None:
-    for _ in range(3):
-        customer(process, balance="0")
-        clock.forward(seconds=1)  # The oldest organization has the first turn.
-    rich = customer(process)
-    clock.now = moment("2026-02-01 00:01")
-    assert [process.monthly_fees.run(organizations_max=2) for _ in range(2)] == [0, 1]
-    assert charged(process, rich) == FEBRUARY
+    organizations = []
+    for _ in range(4):
+        organizations.append(customer(process))
+        clock.forward(seconds=1)
+    first = [(each, "2026-01") for each in reversed(organizations)]
+    for each in first:  # All at one moment.
+        fall_due(process, *each)
+    clock.now = moment("2026-03-01 00:01")
+    assert bill(process) == 12
+    then = [(each, month) for each in organizations for month in ("2026-02", "2026-03")]
+    order = [(each.organization_id, each.month) for each in process.events(MonthlyFee.Charged)]
+    assert order == [*first, *then]
 
 
 def test_what_is_settled_is_not_looked_at_again(
@@ -181,10 +191,9 @@ def test_what_is_settled_is_not_looked_at_again(
 
     for asked in ("history", "find", "follow"):  # The head tells whether it is the same log still.
         monkeypatch.setattr(process.log, asked, looked)
-    monkeypatch.setattr(process.views, "reading", looked)
     for _ in range(10):
         clock.forward(days=2)
-        assert process.monthly_fees.run() == 0
+        process.monthly_fees.run()
 
 
 def test_a_process_that_starts_again_looks_only_at_months_after_the_newest_fee(
@@ -204,7 +213,7 @@ def test_a_process_that_starts_again_looks_only_at_months_after_the_newest_fee(
         return active_at(connection, organization_id, at)  # type: ignore[arg-type]  # passed on as they are
 
     monkeypatch.setattr(later.links, "active_at", watched)
-    later.monthly_fees.run()
+    bill(later)
     tick(later, clock, "2026-06-01 00:01")
     assert asked == ["2026-06"]
 
@@ -222,7 +231,7 @@ def test_what_is_owed_is_told_to_operators_without_a_word_about_the_customer(
     )
     process.deposit(organization_id, "2")
     tick(process, clock, "2026-02-02 00:01")
-    assert caplog.messages[1:] == ["monthly fees were charged: 1"]
+    assert caplog.messages[1:] == [f"the fee of 2026-02 was charged to {organization_id}"]
 
 
 class Kill(NamedTuple):
@@ -250,8 +259,8 @@ def run_other(other: Process, clock: SetClock) -> Callable[[], object]:
     """A function that gives the other process its tick, a moment later."""
 
     def run() -> None:
-        clock.forward(seconds=1)
-        assert other.monthly_fees.run() == 1
+        clock.forward(seconds=3)  # Then a fee that is being charged is free for others.
+        assert bill(other) == 1
 
     return run
 
@@ -277,7 +286,7 @@ def test_another_process_may_do_all_of_it_in_between(
     place: str,
 ) -> None:
     around(monkeypatch, process, place, before=run_other)
-    assert process.monthly_fees.run() == 0
+    bill(process)
     assert charged(process, organization_id) == FEBRUARY
     assert failures(process) == []
 
@@ -292,36 +301,43 @@ def test_another_process_may_do_all_of_it_in_between(
         Kill("committer.commit", "after", is_frozen=True, is_charged=True),
     ],
 )
-def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
+def test_a_process_that_is_killed_leaves_the_rest_to_the_next(  # noqa: PLR0913  # Fixtures are named one by one.
     process: Process,
     other: Process,
     organization_id: UUID,
+    clock: SetClock,
     monkeypatch: pytest.MonkeyPatch,
     kill: Kill,
 ) -> None:
     around(monkeypatch, process, kill.place, **{kill.when: failing(Killed())})
     with pytest.raises(Killed):
-        process.monthly_fees.run()
+        bill(process)
     assert frozen(other, organization_id) == (dict(FEBRUARY) if kill.is_frozen else {})
     assert charged(other, organization_id) == (FEBRUARY if kill.is_charged else [])
-    assert other.monthly_fees.run() == (0 if kill.is_charged else 1)
+    clock.forward(seconds=3)
+    assert bill(other) == (0 if kill.is_charged else 1)
     assert charged(other, organization_id) == FEBRUARY
     assert failures(other) == []
 
 
 @pytest.mark.any_database
 def test_what_is_frozen_stays_whatever_changes_before_the_charge(
-    process: Process, other: Process, organization_id: UUID, monkeypatch: pytest.MonkeyPatch
+    process: Process,
+    other: Process,
+    organization_id: UUID,
+    clock: SetClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     around(monkeypatch, process, "committer.commit", before=failing(Killed()))
     with pytest.raises(Killed):
-        process.monthly_fees.run()
+        bill(process)
     (link_id,) = fee_of(process, organization_id).due.link_ids
     switch(other, link_id, "suspended", at=moment("2026-01-31"))
     activate(other, organization_id)
     activate(other, organization_id)
     set_fee(other, organization_id, "7")
-    assert other.monthly_fees.run() == 1
+    clock.forward(seconds=3)
+    assert bill(other) == 1
     assert charged(other, organization_id) == FEBRUARY
     assert fee_of(other, organization_id).is_charged
 
@@ -335,7 +351,7 @@ def test_a_worker_whose_clock_is_ahead_charges_no_month_early(
     right = installation.process()
     registered = customer(right)
     wrong = installation.process(lambda: utc_now() + ahead)
-    assert wrong.monthly_fees.run() == 0
+    assert bill(wrong) == 0
     assert frozen(right, registered) == {}
 
 
@@ -345,18 +361,19 @@ def test_a_server_whose_clock_is_ahead_has_nobody_charge_early(
     process = installation.process()
     registered = customer(process)
     told = utc_now() + timedelta(days=40)
+    fall_due(process, registered, "2026-01")
     monkeypatch.setattr(process.views, "server_time", lambda: told)
-    assert process.monthly_fees.run() == 0
-    assert frozen(process, registered) == {}
+    assert bill(process) == 0
+    assert list(frozen(process, registered)) == ["2026-01"]
 
 
 def test_an_unknown_outcome_is_settled_by_the_log(
     process: Process, organization_id: UUID, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     around(monkeypatch, process, "committer.commit", after=failing(ServiceUnavailable()))
-    process.monthly_fees.run()
+    bill(process)
     clock.now += PAUSE
-    assert process.monthly_fees.run() == 0
+    assert bill(process) == 0
     assert charged(process, organization_id) == FEBRUARY
 
 
@@ -378,14 +395,11 @@ def test_the_error_of_one_organization_stops_no_other_and_is_not_the_end(
         return history(stream_id)
 
     monkeypatch.setattr(process.log, "history", fragile)
-    assert process.monthly_fees.run() == 2
+    assert bill(process) == 2
     assert charged(process, first) == charged(process, third) == FEBRUARY
     assert caplog.messages == [f"the monthly fee of {second} failed"]
     broken.clear()
-    clock.now += PAUSE - timedelta(seconds=1)
-    assert process.monthly_fees.run() == 0
-    clock.forward(seconds=1)
-    assert process.monthly_fees.run() == 1
+    assert bill(process) == 1
     assert charged(process, second) == FEBRUARY
 
 
@@ -393,14 +407,12 @@ def test_the_error_of_one_organization_stops_no_other_and_is_not_the_end(
 def test_a_fee_of_nobody_holds_up_nobody(
     process: Process, organization_id: UUID, clock: SetClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fee = MonthlyFee.fall_due(
-        uuid4(), "2026-01", process.cause(), fee_micros=1, link_ids=[uuid4()], currency="USD"
-    )
-    process.log.append(fee)
-    assert process.monthly_fees.run() == 1
+    nobody = uuid4()
+    fall_due(process, nobody, "2026-01")
+    assert bill(process) == 1
     clock.now = moment("2026-03-01 00:01")
-    assert process.monthly_fees.run() == 1
-    assert frozen(process, fee.due.organization_id) == {"2026-01": "0.000001"}
+    assert bill(process) == 1
+    assert frozen(process, nobody) == {"2026-01": "0.000001"}
     assert list(frozen(process, organization_id)) == ["2026-02", "2026-03"]
     assert caplog.messages == []  # It is owed, and no error.
 
@@ -419,11 +431,9 @@ def test_a_log_that_is_gone_is_not_asked_for_every_organization(
 
     with monkeypatch.context() as patch:
         patch.setattr(process.log, "history", gone)
-        process.monthly_fees.run()
+        bill(process)
     assert len(asked) == FAILURES_MAX
-    assert process.monthly_fees.run() == 2
-    clock.now += PAUSE
-    assert process.monthly_fees.run() == FAILURES_MAX
+    assert bill(process) == len(organizations)
     assert all(charged(process, each) == FEBRUARY for each in organizations)
 
 
@@ -446,7 +456,7 @@ def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
         patch.setattr(model, "follow", broken)
         activate(process, organization_id)
         process.projector.catch_up()
-        process.monthly_fees.run()
+        bill(process)
     assert caplog.messages[-1] == "monthly fees of 2026-02 wait for read models that stopped"
     fee_id = monthly_fee_id(organization_id, "2026-02")
     assert process.log.find(MonthlyFee, fee_id) is None
@@ -456,5 +466,5 @@ def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
         return place_of(process, part).failure is None
 
     wait_until(goes_on)
-    assert process.monthly_fees.run() == 1
+    assert bill(process) == 1
     assert charged(process, organization_id) == FEBRUARY

@@ -92,29 +92,25 @@ def _read(lines: TextIO, file: str) -> Iterator[Network]:
     seen: set[tuple[str, ...]] = set()
     try:
         if tuple(next(reader, [])) != COLUMNS:
-            message = f"{file} line 1: the columns must be {','.join(COLUMNS)}"
-            raise ValueError(message)
+            raise ValueError(f"{file} line 1: the columns must be {','.join(COLUMNS)}")
         # Spreadsheet programs often end a file with empty lines.
         for values in filter(None, reader):
             network = _parse(values, f"{file} line {reader.line_num}")
             code = (*network[:3], network.names[0] if not network.mnc else "")
             if code in seen or len(seen) == ROWS_MAX:
-                message = (
+                raise ValueError(
                     f"{file} line {reader.line_num}, column mnc: "
                     f"{network.mcc}-{network.mnc} stands here twice, or past row {ROWS_MAX}"
                 )
-                raise ValueError(message)
             seen.add(code)
             yield network
     except csv.Error:
-        message = f"{file} line {reader.line_num}: not a row of a CSV file"
-        raise ValueError(message) from None
+        raise ValueError(f"{file} line {reader.line_num}: not a row of a CSV file") from None
 
 
 def _parse(values: list[str], where: str) -> Network:
     if len(values) != len(COLUMNS):
-        message = f"{where}: {len(values)} columns instead of {len(COLUMNS)}"
-        raise ValueError(message)
+        raise ValueError(f"{where}: {len(values)} columns instead of {len(COLUMNS)}")
     row = dict(zip(COLUMNS, (value.strip() for value in values), strict=True))
     for column, fits, what in (
         ("country_code", _COUNTRY_CODE.fullmatch(row["country_code"]), "two capital letters"),
@@ -125,8 +121,7 @@ def _parse(values: list[str], where: str) -> Network:
         ("date", _is_date(row["date"]), "a date such as 2026-11-21"),
     ):
         if not fits:
-            message = f"{where}, column {column}: must be {what}, not {row[column][:40]!r}"
-            raise ValueError(message)
+            raise ValueError(f"{where}, column {column}: must be {what}, not {row[column][:40]!r}")
     names = (row["network"], *(name for name in row["aliases"].split("|") if name.strip()))
     return Network(row["country_code"], row["mcc"], row["mnc"], names)
 

@@ -114,8 +114,7 @@ def balance_of(amount: str, currency: str) -> ProviderBalance:
     """Return a balance from a decimal, which may be negative; digits below a micro are cut."""
     found = AMOUNT.fullmatch(amount.strip())
     if found is None or currency not in CURRENCIES:
-        message = "a balance cannot be read"
-        raise Malformed(message)
+        raise Malformed("a balance cannot be read")
     micros = parse_amount(found["amount"])
     return ProviderBalance(-micros if found["sign"] else micros, currency)
 
@@ -135,21 +134,21 @@ def has_no_answer(provider: str, code: object, at: str) -> NoReturn:
     codes = codes_of(code)
     why = codes[0] if codes else "no data"
     logger.info("%s does not answer for a number: %s at %s", provider, why, at)
-    message = f"{provider} has no answer for this number"
-    raise NotAnswered(message)
+    raise NotAnswered(f"{provider} has no answer for this number")
 
 
-def is_refused(provider: str, reply: Reply) -> NoReturn:
+def require_ok(provider: str, reply: Reply) -> None:
     """Raise Unavailable for a reply that is no answer; operators read why in the log.
 
     It is NotAnswered where the provider blames the number.
     """
+    if reply.status == OK:
+        return
     if reply.status in REFUSED:
         logger.warning(
             "%s refuses our credentials (%d): check its settings", provider, reply.status
         )
-        message = f"{provider} refuses our credentials ({reply.status})"
-        raise Unavailable(message)
+        raise Unavailable(f"{provider} refuses our credentials ({reply.status})")
     logger.warning("%s answers a lookup with %d", provider, reply.status)
     message = f"{provider} answers with {reply.status}"
     raise (NotAnswered if blames_the_request(reply) else Unavailable)(message)

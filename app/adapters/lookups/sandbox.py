@@ -73,8 +73,7 @@ class SandboxLookup:
             self._sleep(SLOW_S)
         elif how in FAILURES:
             kind = NotAnswered if how == "no_data" else Unavailable
-            message = f"the sandbox plays a provider that {FAILURES[how]}"
-            raise kind(message)
+            raise kind(f"the sandbox plays a provider that {FAILURES[how]}")
         if phone_number not in NUMBERS:
             return self._inner.look_up(organization_id, phone_number)
         return Found(_facts(phone_number), self.name, free=True)  # No provider was asked.

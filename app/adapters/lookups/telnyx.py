@@ -10,17 +10,16 @@ import msgspec
 
 from app.adapters.lookups.replies import (
     LOOKUP_S,
-    OK,
     PROBE_S,
     balance_of,
     carrier_of,
     codes_of,
     country_of,
     has_no_answer,
-    is_refused,
     read_record,
     reference_of,
     require,
+    require_ok,
     text_of,
 )
 from app.adapters.remote.api import RemoteApi
@@ -125,8 +124,7 @@ class TelnyxLookup(LookupProvider):
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
         """Return what the account can spend."""
         reply = self._api.read("GET", "/balance", timeout_s=timeout_s)
-        if reply.status != OK:
-            is_refused(self.name, reply)
+        require_ok(self.name, reply)
         data = decode(reply, BalanceData, "data")
         return balance_of(data.available_credit, data.currency)
 
@@ -137,8 +135,7 @@ class TelnyxLookup(LookupProvider):
         reference = reference_of(reply, "x-request-id")
         if reply.status in NO_NUMBER:
             return _no_number(reply, phone_number, reference)
-        if reply.status != OK:
-            is_refused(self.name, reply)
+        require_ok(self.name, reply)
         return found_of(reply, phone_number, reference)
 
 
@@ -149,7 +146,7 @@ def _no_number(reply: Reply, phone_number: str, reference: str | None) -> Found:
     if not NUMBER_CODES.intersection(codes):
         if codes and reply.status == UNPROCESSABLE:
             has_no_answer(NAME, codes[0], "$.errors[0].code")
-        is_refused(NAME, reply)
+        require_ok(NAME, reply)
     details = Details(reference, codes)
     return Found(NumberFacts(phone_number, valid=False), NAME, details=details, free=True)
 

@@ -11,17 +11,16 @@ import msgspec
 
 from app.adapters.lookups.replies import (
     LOOKUP_S,
-    OK,
     PROBE_S,
     balance_of,
     carrier_of,
     codes_of,
     country_of,
     has_no_answer,
-    is_refused,
     read_record,
     reference_of,
     require,
+    require_ok,
     text_of,
 )
 from app.adapters.remote.api import RemoteApi
@@ -104,8 +103,7 @@ class TwilioLookup(LookupProvider):
     def probe(self) -> None:
         """Ask whether an example number is valid, which is free."""
         reply = self._lookups.read("GET", _path(EXAMPLE), timeout_s=PROBE_S)
-        if reply.status != OK:
-            is_refused(self.name, reply)
+        require_ok(self.name, reply)
         decode(reply, PhoneNumber)
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
@@ -114,8 +112,7 @@ class TwilioLookup(LookupProvider):
         reply = self._accounts.read("GET", path, timeout_s=timeout_s)
         if reply.status == NOT_FOUND:
             return None
-        if reply.status != OK:
-            is_refused(self.name, reply)
+        require_ok(self.name, reply)
         data = decode(reply, Balance)
         return balance_of(data.balance, data.currency)
 
@@ -128,8 +125,7 @@ class TwilioLookup(LookupProvider):
         if reply.status == NOT_FOUND and _code_of(reply) == NO_SUCH_NUMBER:
             more = Details(reference, (str(NO_SUCH_NUMBER),))
             return Found(NumberFacts(phone_number, valid=False), self.name, details=more, free=True)
-        if reply.status != OK:
-            is_refused(self.name, reply)
+        require_ok(self.name, reply)
         return found_of(reply, phone_number, reference)
 
 
@@ -143,8 +139,7 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
         return Found(NumberFacts(phone_number, valid=False), NAME, details=details, free=free)
     line = number.line_type_intelligence or LineTypeIntelligence()
     if TOO_FAST in codes_of(line.error_code):
-        message = "twilio limits our calls"
-        raise Busy(message)
+        raise Busy("twilio limits our calls")
     if line.error_code:
         has_no_answer(NAME, line.error_code, "$.line_type_intelligence.error_code")
     kind = LINE_TYPES.get(line.type or "", "unknown")

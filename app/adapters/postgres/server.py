@@ -82,8 +82,7 @@ class ServerPin:
     def require(self) -> None:
         """Raise OtherServer once another server has answered."""
         if self.is_over:
-            message = "another server answers now; this process begins anew"
-            raise OtherServer(message)
+            raise OtherServer("another server answers now; this process begins anew")
 
     def check(self, connection: psycopg.Connection) -> bool:
         """Compare the server of a new connection; return whether it is a standby."""

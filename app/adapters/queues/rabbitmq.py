@@ -267,11 +267,10 @@ def parameters(url: str) -> pika.URLParameters:
         return pika.URLParameters(with_defaults(url))
     except (ValueError, TypeError, AttributeError, SyntaxError, OSError):
         # pika evaluates some parameters as Python, and opens the files that they name.
-        message = (
+        raise WrongSetting(
             "BROKER_URL is not a URL of RabbitMQ: see its port, its path, its parameters and the "
             "files that they name; a comma within a URL is written %2C"
-        )
-        raise WrongSetting(message) from None
+        ) from None
 
 
 def with_defaults(url: str) -> str:

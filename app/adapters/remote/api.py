@@ -165,8 +165,7 @@ class RemoteApi:
             return found
         error = self._error(found)
         if found not in NOT_SENT:
-            message = f"{error}; it may have acted"
-            raise OutcomeUnknown(message)
+            raise OutcomeUnknown(f"{error}; it may have acted")
         raise error
 
     def close(self) -> None:
@@ -182,8 +181,7 @@ class RemoteApi:
 
     def _request(self, method: str, path: str, **parts: Unpack[Parts]) -> Request:
         if not PATH.fullmatch(path) or "/../" in f"{path}/":
-            message = "a path of a provider's API is not escaped"
-            raise ValueError(message)
+            raise ValueError("a path of a provider's API is not escaped")
         sent = {**self._headers, **(parts.get("headers") or {})}
         body, query = None, parts.get("query")
         if (json := parts.get("json")) is not None:
@@ -268,11 +266,9 @@ def _parts(base_url: str) -> tuple[Origin, str]:
     parts = urlsplit(base_url)
     host, secure = parts.hostname or "", parts.scheme == "https"
     if not host or parts.query or parts.fragment or parts.username:
-        message = "must be an https URL without query, fragment and user"
-        raise ValueError(message)
+        raise ValueError("must be an https URL without query, fragment and user")
     if not secure and not (parts.scheme == "http" and _is_loopback(host)):
-        message = "must be an https URL; http is allowed to this machine only"
-        raise ValueError(message)
+        raise ValueError("must be an https URL; http is allowed to this machine only")
     port = parts.port or (443 if secure else 80)
     return Origin(parts.scheme, host, port), parts.path.rstrip("/")
 

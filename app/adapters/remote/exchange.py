@@ -116,8 +116,7 @@ def _read(
     else:
         return cast("T", decoded)
     # Outside the block above, so that no traceback shows the error that holds content.
-    message = f"{what} cannot be read as {kind.__name__} at {at}"
-    raise trouble(message)
+    raise trouble(f"{what} cannot be read as {kind.__name__} at {at}")
 
 
 def _is_json(body: bytes) -> bool:

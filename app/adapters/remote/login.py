@@ -54,8 +54,7 @@ class Login:
     def _renew(self, old: str, left_s: Callable[[], float]) -> str:
         """Return a token other than the `old` one; another thread may have fetched it."""
         if not self._lock.acquire(timeout=left_s()):
-            message = f"the login at {self._name} takes too long"
-            raise Unavailable(message)
+            raise Unavailable(f"the login at {self._name} takes too long")
         try:
             if self._token == old:
                 if time.monotonic() - self._refused_s < LOGIN_PAUSE_S:

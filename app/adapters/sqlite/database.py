@@ -22,8 +22,7 @@ from domain.log.log import Stored
 from domain.log.signal import Signal
 from projections.engine.database import Database
 
-# Each thread keeps the connection that it reads on; `serve` has about a hundred threads.
-CONNECTIONS_MAX = 256
+CONNECTIONS_MAX = 256  # More than `serve` has threads; each is kept, for to open one takes long.
 CHECKPOINT_PAGES = 4_000  # 16 MB, so that a page which many commits rewrite is copied once.
 BUSY_TIMEOUT_S = 10  # Other processes hold the write lock for milliseconds, so this is generous.
 
@@ -50,9 +49,8 @@ def engine_for(file: DatabaseFile, *, synchronous: str) -> Engine:
 
     @event.listens_for(engine, "begin")
     def on_begin(connection: Connection) -> None:
-        options = connection.get_execution_options()
-        if options.get("isolation_level") != "AUTOCOMMIT":
-            connection.exec_driver_sql(f"BEGIN {options.get('sqlite_begin', 'DEFERRED')}")
+        if how := connection.get_execution_options().get("sqlite_begin", "DEFERRED"):
+            connection.exec_driver_sql(f"BEGIN {how}")
 
     return engine
 
@@ -63,8 +61,7 @@ def _engine(connect: Callable[[], sqlite3.Connection]) -> Engine:
         creator=connect,
         poolclass=QueuePool,
         hide_parameters=True,  # Error texts end up in logs; parameters must not.
-        pool_size=16,
-        max_overflow=CONNECTIONS_MAX - 16,
+        pool_size=CONNECTIONS_MAX,
     )
 
 

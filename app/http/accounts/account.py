@@ -207,17 +207,10 @@ def change_account(caller: Caller, given: Given[None]) -> Account:
     return _account_of(parts, caller)
 
 
-def load_any_client(caller: Caller, given: Given[Any], client_id: str) -> ApiClient:
+def load_client(caller: Caller, given: Given[Any], client_id: str) -> ApiClient:
     """Return a client of the caller's organization, also a deleted one."""
     client = given.parts.log.find(ApiClient, api_client_id(client_id))
     if client is None or client.organization_id != caller.organization_id:
-        raise NotFound
-    return client
-
-
-def load_client(caller: Caller, given: Given[Any], client_id: str) -> ApiClient:
-    client = load_any_client(caller, given, client_id)
-    if client.revoked:
         raise NotFound
     return client
 
@@ -236,8 +229,7 @@ def list_clients(caller: Caller, given: Given[None]) -> list[Client]:
     """
     parts, now = given.parts, given.parts.clock()
     wait_for(parts, parts.clients.name)
-    with parts.views.reading() as connection:
-        found = parts.clients.of_organization(connection, caller.organization_id)
+    found = parts.views.read(parts.clients.of_organization, caller.organization_id)
     return [show_client(each, now) for each in found]
 
 
@@ -269,7 +261,7 @@ def rotate_client_secret(caller: Caller, given: Given[ApiClient]) -> Answer:
 
 @clients_blueprint.operation(
     "DELETE /v1/account/clients/<client_id>",
-    resource=load_any_client,
+    resource=load_client,
     reply=example("The client as it was. It gets no token any more.", Client),
     errors="LAST_CLIENT",
 )

@@ -5,22 +5,20 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from marshmallow import ValidationError, fields, validate, validates_schema
+from marshmallow import ValidationError, fields, validates_schema
 
-from app.http.edge.input import NO_NUL, PAGE_MAX, PageQuery, Reads, WholeNumber, choice, described
+from app.http.edge.input import PAGE_MAX, SHORT, PageQuery, Reads, WholeNumber, choice, described
 from app.http.edge.schemas import OR_EMPTY
 from domain.money import format_amount, parse_amount
 from projections.engine.shape import NAME
 from projections.models.transactions import KINDS
 
-REFERENCE_CHARS_MAX = 255
 AMOUNT = r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,6})?$"
 NOT_AN_AMOUNT = (
     "Must be a string such as 12.50, with at most 12 digits and six decimals, and no needless 0 in "
     "front."
 )
 NOTHING = "Must be more than 0."
-FILTERS = frozenset({"kind", "since", "until", "reference"})
 WORDS = r"^[!-~]([ -~]{0,253}[!-~])?$"
 NOT_WORDS = "Must be 1 to 255 visible ASCII characters, without spaces around them."
 NOT_A_TIME = (
@@ -29,12 +27,7 @@ NOT_A_TIME = (
 )
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-MOMENT = described(
-    "",
-    anyOf=[{"type": "string", "format": each} for each in ("date-time", "date")] + [OR_EMPTY],
-    examples=["2026-11-01"],
-    **{NAME: "TimeFilter"},
-)
+_FILTER: Any = {"examples": ["2026-11-01"], NAME: "TimeFilter"}
 
 
 class Moment(Reads, fields.Field[datetime]):
@@ -42,6 +35,12 @@ class Moment(Reads, fields.Field[datetime]):
 
     A time without an offset is refused, because it could mean any hour of a day.
     """
+
+    def __init__(self, says: str, *, required: bool = False, **kwargs: Any) -> None:
+        forms = [{"type": "string", "format": each} for each in ("date-time", "date")]
+        more = {"anyOf": forms} if required else {"anyOf": [*forms, OR_EMPTY], **_FILTER}
+        about = described(f"{says}; a date is its first instant, UTC.", **more)
+        super().__init__(required=required, metadata=about, **kwargs)
 
     def read(self, value: Any) -> datetime:
         with suppress(TypeError, ValueError):  # As of a number.
@@ -95,19 +94,10 @@ class TransactionQuery(PageQuery):
     """Which transactions to list; an empty filter counts as absent."""
 
     kind = choice(KINDS, "Only of this kind.", "KnownTransactionKind")
-    since = Moment(
-        data_key="from",
-        metadata=MOMENT
-        | {"description": "Only at this time or later; a date is its first instant, UTC."},
-    )
-    until = Moment(
-        data_key="to",
-        metadata=MOMENT
-        | {"description": "Only before this time; a date is its first instant, UTC."},
-    )
+    since = Moment("Only at this time or later", data_key="from")
+    until = Moment("Only before this time", data_key="to")
     reference = fields.String(
-        validate=[validate.Length(max=REFERENCE_CHARS_MAX), NO_NUL],
-        metadata=described("Only for the thing with this id, such as a job."),
+        validate=SHORT, metadata=described("Only for the thing with this id, such as a job.")
     )
     after_sequence = WholeNumber(
         PAGE_MAX,
@@ -117,7 +107,7 @@ class TransactionQuery(PageQuery):
 
     @validates_schema
     def check_alone(self, data: dict[str, Any], **_: Any) -> None:
-        if "after_sequence" in data and FILTERS & data.keys():
+        if "after_sequence" in data and data.keys() - {"after_sequence", "page", "per_page"}:
             raise ValidationError(
                 {"after_sequence": ["Must be given without kind, from, to and reference."]}
             )

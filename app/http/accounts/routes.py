@@ -13,7 +13,7 @@ from app.http.accounts.input import TransactionQuery
 from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.replies import Answer, Page, example, show_page, span_of, wait_for
+from app.http.edge.replies import Answer, Page, example, filters_of, part_of, show_page, wait_for
 from app.http.edge.request import Given
 from app.http.edge.schemas import example_of
 from app.security.authorization import Caller
@@ -44,8 +44,7 @@ def read_wallet(caller: Caller, given: Given[None]) -> account.Wallet:
     """
     wallet = given.parts.log.find(Wallet, wallet_id(caller.organization_id))
     if wallet is None:
-        message = "The organization has no wallet."
-        raise NotFound(message)
+        raise NotFound("The organization has no wallet.")
     return account.Wallet.of(wallet)
 
 
@@ -70,10 +69,9 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
     """
     parts, query, kind = given.parts, given.query, preferred(CSV)
     wait_for(parts, parts.transactions.name)
-    wanted = EntryFilter(
-        query.get("kind"), query.get("since"), query.get("until"), query.get("reference")
-    )
-    after: int | None = query.get("after_sequence")
+    filters = filters_of(query)
+    after: int | None = filters.pop("after_sequence", None)
+    wanted = EntryFilter(**filters)
     if kind == CSV:
         given.acquire(parts.downloads.slot(caller.organization_id))
         every = _every(parts, caller.organization_id, wanted)
@@ -82,19 +80,18 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
         rows = (each.cells(COLUMNS) for each in every)
         return csv_reply(COLUMNS, rows, "transactions.csv")
     with parts.views.reading() as connection:
-        owner, span = caller.organization_id, span_of(query)
+        owner, part = caller.organization_id, part_of(query)
         if after is None:
-            entries, total = parts.transactions.page(connection, owner, wanted, **span)
+            entries, total = parts.transactions.page(connection, owner, wanted, part)
         else:
-            entries, total = parts.transactions.behind(connection, owner, after, **span)
+            entries, total = parts.transactions.behind(connection, owner, after, part)
     return Answer(show_page(entries, total, query), headers={"Vary": "Accept"})
 
 
 def _load_transaction(caller: Caller, given: Given[Any], transaction_id: str) -> Transaction:
     parts, wanted = given.parts, parse_id(transaction_id)
     is_known = wait_for(parts, parts.transactions.name)
-    with parts.views.reading() as connection:
-        entry = parts.transactions.get(connection, caller.organization_id, wanted)
+    entry = parts.views.read(parts.transactions.get, wanted, caller.organization_id)
     if entry is None:
         raise NotFound if is_known else ServiceUnavailable(BEHIND)
     return entry
@@ -115,13 +112,11 @@ def read_transaction(_: Caller, given: Given[Transaction]) -> Transaction:
 
 def _every(parts: Container, organization_id: UUID, wanted: EntryFilter) -> Iterator[Transaction]:
     """Yield all transactions that match, newest first; each query reads `READ_ROWS`."""
-    with parts.views.reading() as connection:
-        _, first, last = parts.transactions.span(connection, organization_id, wanted)
+    _, first, last = parts.views.read(parts.transactions.span, organization_id, wanted)
     while first <= last:
-        with parts.views.reading() as connection:
-            found = parts.transactions.listed(
-                connection, organization_id, wanted, (first, last), READ_ROWS
-            )
+        found = parts.views.read(
+            parts.transactions.listed, organization_id, wanted, (first, last), READ_ROWS
+        )
         yield from found
         if len(found) < READ_ROWS:
             return
@@ -133,8 +128,7 @@ def _behind(parts: Container, organization_id: UUID, after: int) -> Iterator[Tra
     found: list[Transaction] | None = None
     while found is None or len(found) == READ_ROWS:
         with parts.views.reading() as connection:
-            found, _ = parts.transactions.behind(
-                connection, organization_id, after, offset=0, limit=READ_ROWS
-            )
+            part = slice(0, READ_ROWS)
+            found, _ = parts.transactions.behind(connection, organization_id, after, part)
         yield from found
         after = found[-1].sequence if found else after

@@ -125,8 +125,15 @@ class Reads(fields.Field[Any]):
             super()._validate(value)
 
 
-class Id(Reads, fields.UUID):
+A_UUID: Final = {"type": "string", "format": "uuid"}
+
+
+class Id(Reads, fields.Field[UUID]):
     """A UUID in its canonical spelling, as in paths."""
+
+    def __init__(self, metadata: Mapping[str, Any] = {}, **kwargs: Any) -> None:
+        form = {} if "anyOf" in metadata else A_UUID
+        super().__init__(metadata={**form, **metadata}, **kwargs)
 
     def read(self, value: Any) -> UUID:
         with suppress(NotFound):
@@ -253,6 +260,23 @@ def _flat(
 
 NO_NUL = validate.Regexp(r"^[^\x00]*$", error="Must not hold a NUL character.")
 _DIGITS = re.compile(r"([0-9]{1,100})(?:\.0{1,20})?", re.ASCII)
+
+
+TEXT_CHARS_MAX = 255
+SHORT = (validate.Length(max=TEXT_CHARS_MAX), NO_NUL)
+_FILLED = re.compile("[0-9]{18,21}[Ff]")
+
+
+class Search(Reads, fields.String):
+    """A text to look for; an ICCID may have the `F` that fills its last byte (3GPP TS 31.102)."""
+
+    def __init__(self, says: str) -> None:
+        about = f"Only those whose {says} holds this text, in upper or lower case."
+        super().__init__(validate=SHORT, metadata=described(about))
+
+    def read(self, value: Any) -> str:
+        text: str = super().read(value)
+        return text[:-1] if _FILLED.fullmatch(text) else text
 
 
 class WholeNumber(Reads, fields.Integer):

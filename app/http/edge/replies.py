@@ -213,10 +213,15 @@ class Page(Struct, Generic[Data]):
     meta: PageMeta
 
 
-def span_of(query: Mapping[str, Any]) -> dict[str, int]:
-    """Return the `offset` and the `limit` of the page that a query asks for."""
-    per_page: int = query["per_page"]
-    return {"offset": (query["page"] - 1) * per_page, "limit": per_page}
+def part_of(query: Mapping[str, Any]) -> slice:
+    """Return which part of its list the page is that a query asks for."""
+    start, per_page = (query["page"] - 1) * query["per_page"], query["per_page"]
+    return slice(start, start + per_page)
+
+
+def filters_of(query: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a query asks for besides a page."""
+    return {name: query[name] for name in query.keys() - {"page", "per_page"}}
 
 
 def show_page(items: Sequence[Data], total: int, query: Mapping[str, Any]) -> Page[Data]:
@@ -326,7 +331,7 @@ def wait_for(parts: Container, name: str) -> bool:
 
     If it stays behind, its age is noted.
     """
-    if wait_until_projected(parts.log, parts.views, parts.positions, [name]):
+    if wait_until_projected(parts.source, [name]):
         return True
     mark_stale(parts, name)
     return False

@@ -26,16 +26,14 @@ NOT_A_DAY = "Must be a date, such as 2026-11-21."
 NOT_GROUPS = f"Must be one or two of {', '.join(DIMENSIONS)}, with a comma between them."
 GROUPS_MAX = 2
 _ONE = f"({'|'.join(DIMENSIONS)})"
-_DAY = described(
-    "",
-    anyOf=[{"type": "string", "format": "date"}, OR_EMPTY],
-    examples=["2026-11-01"],
-    **{NAME: "DayFilter"},
-)
 
 
 class Day(Reads, fields.Field[date]):
     """A day in UTC."""
+
+    def __init__(self, says: str, **kwargs: Any) -> None:
+        form: Any = {"anyOf": [{"type": "string", "format": "date"}, OR_EMPTY], NAME: "DayFilter"}
+        super().__init__(metadata=described(says, examples=["2026-11-01"], **form), **kwargs)
 
     def read(self, value: Any) -> date:
         with suppress(ValueError):
@@ -48,10 +46,8 @@ class Day(Reads, fields.Field[date]):
 class UsageQuery(Query):
     """Which days, and how to group them; an empty filter counts as absent."""
 
-    since = Day(
-        data_key="from", metadata=_DAY | {"description": "From this day on (UTC), by `charged_at`."}
-    )
-    until = Day(data_key="to", metadata=_DAY | {"description": "Up to the day before this one."})
+    since = Day("From this day on (UTC), by `charged_at`.", data_key="from")
+    until = Day("Up to the day before this one.", data_key="to")
     group_by = Names(
         DIMENSIONS,
         NOT_GROUPS,
@@ -91,8 +87,7 @@ def list_statements(caller: Caller, given: Given[None]) -> list[replies.Statemen
     """
     parts = given.parts
     wait_for(parts, parts.statements.name)
-    with parts.views.reading() as connection:
-        found, closed = parts.statements.all_of(connection, caller.organization_id)
+    found, closed = parts.views.read(parts.statements.all_of, caller.organization_id)
     return [replies.show_summary(each, is_final=each.month <= closed) for each in reversed(found)]
 
 
@@ -145,14 +140,13 @@ def read_usage(caller: Caller, given: Given[None]) -> replies.Usage:
     """
     parts, query = given.parts, given.query
     wait_for(parts, parts.usage.name)
-    with parts.views.reading() as connection:
-        rows = parts.usage.grouped(
-            connection,
-            caller.organization_id,
-            query["group_by"],
-            (query.get("since"), query.get("until")),
-            ROWS_MAX + 1,
-        )
+    rows = parts.views.read(
+        parts.usage.grouped,
+        caller.organization_id,
+        query["group_by"],
+        (query.get("since"), query.get("until")),
+        ROWS_MAX + 1,
+    )
     if len(rows) > ROWS_MAX:
         raise ValidationFailed({"group_by": [TOO_MANY]})
     return replies.show_usage(rows, query, parts.settings.currency)

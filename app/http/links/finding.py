@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from app.bootstrap.container import Container
 from app.http.edge.input import parse_id
-from app.http.edge.replies import Answer, span_of, wait_for
+from app.http.edge.replies import Answer, filters_of, part_of, wait_for
 from app.http.edge.request import Given
 from app.http.links.replies import Link, LinkDetail, Offered, show_link, show_row
 from app.security.authorization import Caller
@@ -47,12 +47,12 @@ NUMBERS_MAX = 10_000
 def list_items(
     parts: Container, organization_id: UUID, query: Mapping[str, Any]
 ) -> tuple[list[Link], int]:
-    """Return one page of links, newest first, and how many there are in all."""
+    """Return one page of links, and how many match in all."""
     wait_for(parts, parts.links.name)
-    search = query.get("search")
-    also = _with_number(parts, organization_id, search) if search else ()
-    wanted = LinkFilter(query.get("status"), search, also, query.get("changed_since"))
-    rows, total = parts.links.page(parts.views, organization_id, wanted, **span_of(query))
+    wanted = LinkFilter(**filters_of(query))
+    if wanted.search:
+        wanted = replace(wanted, also=_with_number(parts, organization_id, wanted.search))
+    rows, total = parts.links.page(parts.views, organization_id, wanted, part_of(query))
     seen = parts.readings.load([row.id for row in rows])
     now = parts.clock()
     return [_item(parts, row, seen.get(row.id, NetworkReading()), now) for row in rows], total
@@ -99,6 +99,5 @@ def link_data(parts: Container, reading: LinkReading) -> LinkDetail:
     """Return a link with its plans and the networks that the plans can use at present."""
     bought = {each.activation.plan.plan_id for each in reading.plans}
     offered = _offered(parts, reading.link.network)
-    with parts.views.reading() as connection:
-        plans = parts.plans.by_id(connection, bought)
+    plans = parts.views.read(parts.plans.by_id, bought)
     return show_link(reading, {each: plan.terms for each, plan in plans.items()}, offered)

@@ -10,9 +10,9 @@ from uuid import UUID
 from marshmallow import Schema, ValidationError, fields, pre_load, validate
 from marshmallow import validates_schema as validates_whole
 
-from app.http.accounts.input import MOMENT, Moment
+from app.http.accounts.input import Moment
 from app.http.edge.input import (
-    NO_NUL,
+    A_UUID,
     NOT_A_FLAG,
     Flag,
     Id,
@@ -20,6 +20,7 @@ from app.http.edge.input import (
     JsonNumber,
     PageQuery,
     Reads,
+    Search,
     WholeNumber,
     choice,
     described,
@@ -27,13 +28,14 @@ from app.http.edge.input import (
     repeats,
 )
 from app.http.edge.request import CURRENT
+from app.http.edge.schemas import OR_EMPTY
 from app.http.links.replies import STATUSES
 from app.http.links.traveller import LANGUAGES
 from domain.webhooks.destination import URL_CHARS_MAX, NotAllowed, read_destination
 from projections.engine.shape import id_of, one_of
+from projections.models.links import SORTS
 
 NAME_CHARS_MAX = 255
-SEARCH_CHARS_MAX = 255
 QR_SIZE_MIN, QR_SIZE_MAX = 128, 2048
 CHANGES_MAX = 10
 NO_CONTROLS = "Must not hold control characters."
@@ -43,7 +45,6 @@ TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
 LASTS_MIN_S, LASTS_S, LASTS_MAX_S = 300, 30 * 86_400, 366 * 86_400
 DRY = frozenset({"true", "True", "TRUE", "1"})
 RESPOND_ASYNC = "respond-async"
-_FILLED = re.compile("[0-9]{18,21}[Ff]")
 LINK_NAME = "How you want to call it. No control characters; empty or null: it has no name."
 NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
@@ -66,35 +67,24 @@ class Ids(Reads, fields.List[UUID]):
         return ids
 
 
-class Search(Reads, fields.String):
-    """What is searched; an ICCID may have the `F` that fills its last byte (3GPP TS 31.102)."""
-
-    def read(self, value: Any) -> str:
-        text: str = super().read(value)
-        return text[:-1] if _FILLED.fullmatch(text) else text
-
-
 class LinkQuery(PageQuery):
     """Which links to list; an empty filter counts as absent."""
 
     per_page = per_page(20, "links")
     status = choice(STATUSES, "Only those that had this status when last seen.", "KnownLinkStatus")
-    search = Search(
-        validate=[validate.Length(max=SEARCH_CHARS_MAX), NO_NUL],
-        metadata=described(
-            "Only those whose ICCID, name, phone number, id or plan name holds this text, in upper "
-            "or lower case."
-        ),
+    search = Search("ICCID, name, phone number, id or plan name")
+    changed_since = Moment("Only those that have changed at this time or later")
+    created_from = Moment("Only those created at this time or later")
+    created_to = Moment("Only those created before this time")
+    plan_id = Id(
+        metadata=described("Only those with this plan, used up or not.", anyOf=[A_UUID, OR_EMPTY])
     )
-    changed_since = Moment(
-        metadata=MOMENT
-        | {"description": "Only those that have changed at this time or later; not with `search`."}
+    expires_before = Moment("Only those whose `expires_at` is before this time")
+    sort = choice(
+        SORTS,
+        "The order, with `-` from behind; else the newest first. What never expires stands last.",
+        "LinkSort",
     )
-
-    @validates_whole
-    def check_alone(self, data: dict[str, Any], **_: Any) -> None:
-        if data.get("search") and "changed_since" in data:
-            raise ValidationError({"changed_since": ["Must be given without search."]})
 
 
 class Name(fields.String):

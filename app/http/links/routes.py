@@ -26,9 +26,9 @@ from app.http.edge.replies import (
     error_detail,
     example,
     header,
+    part_of,
     replay_headers,
     show_page,
-    span_of,
     wait_for,
 )
 from app.http.edge.request import CURRENT, Given, current_request, reached
@@ -66,7 +66,7 @@ from domain.money import format_amount
 from domain.provider_errors import ProviderError
 from domain.webhooks.destination import NOT_HTTPS
 from projections.engine.shape import amount_of, format_time, id_of
-from projections.models.plans import PlanRow
+from projections.models.plans import PlanFilter, PlanRow
 from projections.models.transactions import Transaction
 
 blueprint = Group("Links", __name__, "links", description=__doc__)
@@ -97,10 +97,10 @@ _BUSY: Final = errors.RateLimited(SHARE)
     invalid={"status": f"Must be one of: {', '.join(replies.STATUSES)}."},
 )
 def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
-    """List your links, newest first.
+    """List your links, newest first unless `sort` says otherwise.
 
-    Status and usage are the last known; read a link to have the network asked. A page past the end
-    is an empty list.
+    Status and usage are the last known; read a link to have the network asked. All filters can be
+    combined. A page past the end is an empty list.
     """
     items, total = list_items(given.parts, caller.organization_id, given.query)
     return show_page(items, total, given.query)
@@ -401,10 +401,9 @@ def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
     """
     parts, query = given.parts, given.query
     wait_for(parts, parts.transactions.name)
-    with parts.views.reading() as connection:
-        entries, total = parts.transactions.link_history(
-            connection, caller.organization_id, given.found.id, **span_of(query)
-        )
+    entries, total = parts.views.read(
+        parts.transactions.link_history, caller.organization_id, given.found.id, part_of(query)
+    )
     return show_page(entries, total, query)
 
 
@@ -492,21 +491,19 @@ def list_topup_plans(caller: Caller, given: Given[Link]) -> list[Plan]:
 
     They are of its network and run on its sponsor profile. Where the profile is not known, they are
     those that the network says it can put on this eSIM; one that has to be asked for each plan is
-    asked for the first ten. Those that share a country with a plan of the link come first, then the
-    others, each by price. For a link that has ended there are none.
+    asked for the first ten. Without `sort` those that share a country with a plan of the link come
+    first, then the others, each by price. For a link that has ended there are none.
     """
     parts, link = given.parts, given.found
     if link.ended is not None:
         return []
     wait_for(parts, parts.plans.name)
     profile_id = link.sponsor_profile.id if link.sponsor_profile is not None else None
-    with parts.views.reading() as connection:
-        rows = parts.plans.compatible(
-            connection, caller.organization_id, profile_id, given.query.get("country")
-        )
-    offered, now = None if parts.gate.is_drained(link.network) else link.network, parts.clock()
-    rows = [row.at(now) for row in rows if (row.terms.network or SIMULATED) == offered]
-    rows = _nearest_first(rows, link)
+    wanted = PlanFilter(parts.clock(), **given.query)
+    rows = parts.views.read(parts.plans.compatible, caller.organization_id, wanted, profile_id)
+    offered = None if parts.gate.is_drained(link.network) else link.network
+    rows = [row for row in rows if (row.terms.network or SIMULATED) == offered]
+    rows = rows if "sort" in given.query else _nearest_first(rows, link)
     ids = _accepted(parts, link, rows) if link.sponsor_profile is None else None
     return [show_plan(row) for row in rows if ids is None or row.terms.provider_plan_id in ids]
 

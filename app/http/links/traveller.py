@@ -26,17 +26,29 @@ from domain.links.network import ActivationCode, NetworkReading
 from domain.links.readings import plans_of
 
 PATH, PICTURE_PIXELS, QR_PIXELS = "/e/", 512, 240
+# Of a colour to which black and white have the same contrast; and up to where sRGB is linear.
+EVEN_LUMINANCE, LINEAR_MAX = 0.179, 0.04045
 PER_MINUTE = 60  # Requests of one address, whoever sends them.
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "languages").glob("*.json"))
 WORDS: Mapping[str, Any] = {file.stem: json.loads(file.read_text("utf-8")) for file in FILES}
 LANGUAGES, USUAL = (*WORDS,), "en"
 STYLE = (ROOT / "static" / "handover.css").read_text("utf-8")
+BRAND = "@media screen {{ :root {{ --brand: {}; --on-brand: {}; }} }}\n"
+
+
+def _policy(style: str) -> str:
+    """Let this style count and pictures within the page, nothing else."""
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
+    )
+
+
 HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; style-src 'sha256-"
-    f"{b64encode(sha256(STYLE.encode()).digest()).decode()}'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": _policy(STYLE),
     "Referrer-Policy": "no-referrer",
     "Vary": "Accept-Language, User-Agent",
     "X-Robots-Tag": "noindex, nofollow",
@@ -47,7 +59,7 @@ Opened = tuple[Handover, Link, Organization, ActivationCode]
 pages = Blueprint("traveller", __name__)
 
 
-@pages.get(f"{PATH}<address>")
+@pages.get(f"{PATH}<path:address>")  # Mail programs add to an address what it has not.
 def page(address: str) -> Response:
     return _answered(address, _page)
 
@@ -66,7 +78,8 @@ def _answered(address: str, show: Callable[[Opened], Response]) -> Response:
         response = _html(None, "note.html", about="gone" if status == NotFound.status else "later")
         response.status_code = status
         response.headers.update(more)
-    response.headers.update(HEADERS)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
     return response
 
 
@@ -101,10 +114,10 @@ def _count_wrong() -> None:
 
 
 def _picture(opened: Opened) -> Response:
-    found, _, _, code = opened
+    found, link, _, code = opened
     if not found.made.picture:
         raise NotFound
-    with CURRENT.get().parts.pictures.slot(found.id):
+    with CURRENT.get().parts.pictures.slot(link.organization_id):
         return Response(qr.as_png(code.lpa, PICTURE_PIXELS), content_type=PNG)
 
 
@@ -112,7 +125,7 @@ def _page(opened: Opened) -> Response:
     found, link, organization, code = opened
     made, parts, carddata = found.made, CURRENT.get().parts, quote(code.lpa, safe="")
     usage = parts.readings.load([link.id]).get(link.id, NetworkReading()).usage
-    with parts.pictures.slot(found.id):
+    with parts.pictures.slot(link.organization_id):
         symbol = qr.as_svg(code.lpa, QR_PIXELS).decode()
     ways = [("iphone", APPLE + carddata), ("android", ANDROID + carddata)]
     is_android = "Android" in CURRENT.get().environ.get("HTTP_USER_AGENT", "")
@@ -121,6 +134,8 @@ def _page(opened: Opened) -> Response:
         made.language,
         "traveller.html",
         brand=organization.name,
+        colour=organization.brand_colour,
+        logo=organization.brand_logo,
         symbol=symbol,
         ways=ways[::-1] if is_android else ways,
         codes={"server": server, "code": matching_id, "confirmation": code.confirmation_code},
@@ -132,11 +147,25 @@ def _page(opened: Opened) -> Response:
     )
 
 
-def _html(language: str | None, template: str, **facts: Any) -> Response:
+def _html(
+    language: str | None, template: str, *, colour: str | None = None, **facts: Any
+) -> Response:
     """Return a page in a language, or in the one of ours that its reader's browser likes best."""
     wanted = accepted(CURRENT.get().environ.get("HTTP_ACCEPT_LANGUAGE", ""))
     liked = sorted(filter(wanted.get, wanted), key=wanted.__getitem__, reverse=True)
     best = next((it for each in liked if (it := each.partition("-")[0]) in WORDS), USUAL)
-    facts |= {"language": language or best, "words": WORDS[language or best], "style": STYLE}
+    style = STYLE + (BRAND.format(colour, ink_on(colour)) if colour else "")
+    facts |= {"language": language or best, "words": WORDS[language or best], "style": style}
     made = TEMPLATES.get_template(template).render(**facts)
-    return Response(made, content_type=f"{HTML}; charset=utf-8")
+    headers = {"Content-Security-Policy": _policy(style)}
+    return Response(made, content_type=f"{HTML}; charset=utf-8", headers=headers)
+
+
+def ink_on(colour: str) -> str:
+    """Return black or white, whichever has the greater contrast to a colour (WCAG 2.2, 1.4.3)."""
+    parts = (each / 255 for each in bytes.fromhex(colour[1:]))
+    red, green, blue = (
+        each / 12.92 if each <= LINEAR_MAX else ((each + 0.055) / 1.055) ** 2.4 for each in parts
+    )
+    is_light = 0.2126 * red + 0.7152 * green + 0.0722 * blue > EVEN_LUMINANCE
+    return "#000" if is_light else "#fff"

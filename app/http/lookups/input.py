@@ -68,8 +68,7 @@ class PhoneNumbers(Reads, fields.List[str]):
             raise ValidationError(NOT_A_LIST)
         limit = CURRENT.get().parts.settings.bulk_numbers_max
         if not 1 <= len(value) <= limit:
-            message = f"Must hold 1 to {limit} numbers."
-            raise ValidationError(message)
+            raise ValidationError(f"Must hold 1 to {limit} numbers.")
         errors = _errors(value)
         if errors:
             raise ValidationError(errors)

@@ -14,9 +14,9 @@ from app.http.edge.replies import (
     Commit,
     Page,
     example,
+    part_of,
     replay_headers,
     show_page,
-    span_of,
     tagged,
     wait_for,
 )
@@ -182,9 +182,8 @@ def list_jobs(caller: Caller, given: Given[None]) -> Page[job_replies.JobSummary
     """
     parts, owner, query = given.parts, caller.organization_id, given.query
     wait_for(parts, parts.jobs.name)
-    found, total = parts.jobs.page(
-        parts.views, owner, query.get("status"), partial(parts.vault.has, owner), **span_of(query)
-    )
+    exists, status = partial(parts.vault.has, owner), query.get("status")
+    found, total = parts.jobs.page(parts.views, owner, status, exists, part_of(query))
     return show_page([job_replies.show_summary(each) for each in found], total, query)
 
 

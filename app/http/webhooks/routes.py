@@ -23,7 +23,7 @@ from app.http.edge.input import (
     repeats,
 )
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.replies import Answer, Page, example, replay_headers, show_page, span_of
+from app.http.edge.replies import Answer, Page, example, part_of, replay_headers, show_page
 from app.http.edge.request import CURRENT, Given, reached
 from app.http.edge.schemas import example_of
 from app.http.links.input import Name, NoBody
@@ -175,13 +175,7 @@ class RedeliverBody(Schema):
 
     example: ClassVar = {"since": "2026-11-21T00:00:00Z"}
 
-    since = _Since(
-        required=True,
-        metadata=described(
-            "What was planned at this time or later; a date is its first instant, UTC.",
-            anyOf=[{"type": "string", "format": each} for each in ("date-time", "date")],
-        ),
-    )
+    since = _Since("What was planned at this time or later", required=True)
 
 
 NOT_A_TYPE = f"Must be one of: {', '.join(TYPES)}."
@@ -351,17 +345,14 @@ def read_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Webhook:
     invalid={"enabled": NOT_A_FLAG},
     examples=[_CHANGED],
 )
-def change_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Webhook:
+def change_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Webhook:
     """Change an endpoint, or switch it off and on.
 
     What is left out stays as it is. One that was disabled is told what happens after it was
     enabled again.
     """
     changes = Changes(**given.body)
-    changed = given.parts.webhooks.change(
-        caller.organization_id, given.found.id, changes, given.cause()
-    )
-    return _known(changed)
+    return _known(given.parts.webhooks.change(given.found, changes, given.cause()))
 
 
 @blueprint.operation(
@@ -369,14 +360,13 @@ def change_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Webhook:
     resource=load_any_webhook,
     reply=example("It is told nothing any more.", Removed, id=id_of("webhook")),
 )
-def delete_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Removed:
+def delete_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Removed:
     """Delete an endpoint.
 
     It is told nothing any more, and every other operation on it is 404. Deleting it again changes
     nothing.
     """
-    webhooks = given.parts.webhooks
-    return Removed(webhooks.delete(caller.organization_id, given.found.id, given.cause()).id)
+    return Removed(given.parts.webhooks.delete(given.found, given.cause()).id)
 
 
 @blueprint.operation(
@@ -387,16 +377,15 @@ def delete_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Removed:
     reply=WITH_SECRET,
     examples=[_CHANGED],
 )
-def rotate_webhook_secret(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
+def rotate_webhook_secret(_: Caller, given: Given[WebhookEndpoint]) -> Answer:
     """Give an endpoint a new secret.
 
     For 24 hours what it is told is signed with both, the new one and the one before, so that you
     can change over without losing anything.
     """
     given.parts.webhook_key.require()  # Without the key there is no secret to show.
-    rotated, generation, replayed = given.parts.webhooks.rotate_secret(
-        caller.organization_id, given.found.id, given.key, given.cause()
-    )
+    rotate, cause = given.parts.webhooks.rotate_secret, given.cause()
+    rotated, generation, replayed = rotate(given.found, given.key, cause)
     return Answer(_with_secret(rotated, generation), headers=replay_headers(replayed))
 
 
@@ -407,12 +396,12 @@ def rotate_webhook_secret(caller: Caller, given: Given[WebhookEndpoint]) -> Answ
     reply=Shown(ASKED, 202),
     errors="WEBHOOK_DISABLED",
 )
-def send_test_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
+def send_test_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Answer:
     """Tell an endpoint a `webhook.test`.
 
     Whatever types it is told of. It is sent once; what came of it stands in the deliveries.
     """
-    made = given.parts.webhooks.test(caller.organization_id, given.found.id, given.cause())
+    made = given.parts.webhooks.test(given.found, given.cause())
     return _accepted(given.found.id, Asked(made))
 
 
@@ -432,7 +421,7 @@ def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[Webho
     """
     query = given.query
     found, total = given.parts.webhook_deliveries.page(
-        caller.organization_id, given.found.id, status=query.get("status"), **span_of(query)
+        caller.organization_id, given.found.id, query.get("status"), part_of(query)
     )
     return show_page([*map(WebhookDelivery.of, found)], total, query)
 
@@ -467,10 +456,10 @@ def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     """
     parts, owner, at = given.parts, caller.organization_id, given.found.id
     # So that what was asked for before does not seem to have failed.
-    wait_until_projected(parts.log, parts.views, parts.positions, [WebhookPlanner.name])
+    wait_until_projected(parts.source, [WebhookPlanner.name])
     undelivered = partial(parts.webhook_deliveries.undelivered, owner, at, given.body["since"])
     accepted, replayed = parts.webhooks.redeliver_failed(
-        owner, at, Failed(given.body["since"], undelivered), given.key, given.cause()
+        given.found, Failed(given.body["since"], undelivered), given.key, given.cause()
     )
     return _accepted(at, AskedAgain(accepted.delivery_ids, accepted.has_more), replayed=replayed)
 
@@ -490,9 +479,9 @@ def redeliver(caller: Caller, given: Given[Delivery]) -> Answer:
     first delivery.
     """
     at, delivery_id = given.found.endpoint_id, given.found.id
-    replayed = given.parts.webhooks.redeliver(
-        caller.organization_id, at, delivery_id, given.key, given.cause()
-    )
+    webhooks = given.parts.webhooks
+    endpoint = webhooks.get(caller.organization_id, at)
+    replayed = webhooks.redeliver(endpoint, delivery_id, given.key, given.cause())
     return _accepted(at, Asked(delivery_id), replayed=replayed)
 
 

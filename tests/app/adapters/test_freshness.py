@@ -18,7 +18,7 @@ def service(tmp_path: Path) -> Service:
 
 def wait(service: Service, *names: str, wait_s: float = 0.25) -> bool:
     parts = service.container
-    return wait_until_projected(parts.log, parts.views, parts.positions, names, wait_s)
+    return wait_until_projected(parts.source, names, wait_s)
 
 
 def test_who_stands_at_the_head_or_has_failed_is_not_waited_for_and_who_stands_still_a_little(

@@ -99,7 +99,7 @@ def test_the_log_alone_and_the_read_model_say_the_same(books: Books) -> None:
     assert alone == found
     assert books.from_log("2027-03") == books.from_log("2025-10") == {}
     process = books.process
-    assert not differences(process.log, process.views, process.positions, process.statements)
+    assert not differences(process.source, process.statements)
 
 
 def test_the_cut_off_is_the_rule_word_by_word(books: Books) -> None:
@@ -160,7 +160,7 @@ def test_usage_is_the_sum_of_the_entries(books: Books, group_by: list[Dimension]
             sums = [row.charges, row.charged_micros, row.refunds, row.refunded_micros]
             assert sums == expected[key]
             assert (row.plan_name is None) == (row.plan_id is None)
-    assert not differences(process.log, process.views, process.positions, process.usage)
+    assert not differences(process.source, process.usage)
 
 
 def test_the_balance_at_any_point_is_that_of_the_last_entry_by_then(books: Books) -> None:

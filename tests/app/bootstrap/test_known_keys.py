@@ -168,5 +168,5 @@ def test_a_new_key_of_webhooks_is_a_loss_until_the_secret_is_rotated(
     clock.forward(days=1)
     assert len(start(started)) == 1
     clock.forward(days=1)
-    started.webhooks.rotate_secret(endpoint.organization_id, endpoint.id, None, started.cause())
+    started.webhooks.rotate_secret(endpoint, None, started.cause())
     assert lost_keys(started) == []

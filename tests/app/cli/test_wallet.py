@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from app.http.links.qr import as_png
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cause import Cause
 from tests.app.cli.shell import Shell
@@ -41,6 +42,36 @@ def test_an_organization_may_have_all_for_nothing_and_spend_nothing(
         prices = ("--price", amount, "--monthly-link-fee", amount, "--spending-limit", amount)
         its = shell.json("org", "set", organization, *prices)
         assert {its["price_per_lookup"], its["monthly_link_fee"], its["spending_limit"]} == {told}
+
+
+def test_the_brand_of_an_organization_is_a_colour_and_a_small_png(
+    shell: Shell, organization: UUID, tmp_path: Path
+) -> None:
+    def logo(image: bytes) -> Path:
+        file = tmp_path / "logo.png"
+        file.write_bytes(image)
+        return file
+
+    image = as_png("https://acme.example", 64)
+    assert shell.json("org", "set", organization, "--brand-colour", "#1A4FA0")["brand_colour"] == (
+        "#1a4fa0"
+    )
+    its = shell.json("org", "set", organization, "--brand-logo", logo(image))
+    assert (its["brand_colour"], its["brand_logo_bytes"]) == ("#1a4fa0", len(image))
+    its = shell.json("org", "set", organization, "--brand-colour", "none")
+    assert ("brand_colour" in its, its["brand_logo_bytes"]) == (False, len(image))
+    assert "brand_logo_bytes" not in shell.json("org", "set", organization, "--brand-logo", "none")
+
+    for colour in ("blue", "#12345", "#1a4fa0;}", "", "1a4fa0"):
+        refusal = shell.refusal("org", "set", organization, "--brand-colour", colour, status=2)
+        assert refusal.startswith("Invalid value for '--brand-colour'"), colour
+    wide = image[:16] + (1_025).to_bytes(4) + image[20:]
+    large = image[:-12] + bytes(16_384) + image[-12:]
+    for wrong in (b"", image[:20], image[:-1], b"<svg/>" + image, large, wide):
+        line = ("org", "set", organization, "--brand-logo", logo(wrong))
+        assert shell.refusal(*line, status=2).startswith("Invalid value for '--brand-logo'")
+    line = ("org", "set", organization, "--brand-logo", tmp_path / "none.png")
+    assert shell.refusal(*line, status=2).startswith("Invalid value for '--brand-logo'")
 
 
 def test_a_wallet_is_never_larger_than_it_can_hold(shell: Shell, organization: UUID) -> None:

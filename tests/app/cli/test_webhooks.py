@@ -56,7 +56,7 @@ def test_those_that_fail_can_be_asked_for(shell: Shell, partners: Partners) -> N
     failing.disable("failing", cause)
     log.append(failing)
     asked = Changes(enabled=False)
-    webhooks.change(partners.organizations[1], partners.endpoints[1], asked, cause)
+    webhooks.change(webhooks.get(partners.organizations[1], partners.endpoints[1]), asked, cause)
     (listed,) = shell.json("webhooks", "list", "--failing")["data"]
     assert UUID(listed["id"]) == partners.endpoints[0]
     assert (listed["enabled"], listed["disabled_reason"]) == (False, "failing")
@@ -127,7 +127,8 @@ def test_the_metrics_tell_what_is_late_for_our_sake_and_what_is_disabled(
     store.settle(taken, taken.delivery, taken.health.after(now, is_success=False), now)
     assert 300 <= late_s() < 400  # The first endpoint fails by itself.
     changes, cause = Changes(enabled=False), Cause(now, "r")
-    container.webhooks.change(partners.organizations[0], partners.endpoints[0], changes, cause)
+    endpoint = container.webhooks.get(partners.organizations[0], partners.endpoints[0])
+    container.webhooks.change(endpoint, changes, cause)
     container.projector.catch_up()
     disabled = {"asked": 1, "gone": 0, "failing": 0, "operator": 0}
     assert observed.webhooks()["webhook_endpoints_disabled"] == disabled

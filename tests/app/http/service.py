@@ -149,7 +149,7 @@ class Service:
     def until_projected(self, *names: str) -> None:
         """Wait until these read models are where the log is now."""
         parts = self.container
-        assert wait_until_projected(parts.log, parts.views, parts.positions, names, WAIT_S)
+        assert wait_until_projected(parts.source, names, WAIT_S)
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Wait for a condition, looking again whenever the log has grown."""

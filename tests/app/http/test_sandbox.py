@@ -291,6 +291,8 @@ def test_a_failure_is_one_of_those_that_are_known_and_ends(acme: Buyer) -> None:
         ({"operation": "purchase", "failure": 1}, "failure"),
         ({**its, "attempts": 0}, "attempts"),
         ({**its, "minutes": None}, "minutes"),
+        ({**its, "failure": "slow", "minutes": 1}, "minutes"),
+        ({"operation": "change", "failure": "slow", "minutes": 1}, "minutes"),
         ({**its, "failure": None, "attempts": 1, "minutes": 1}, "attempts", "minutes"),
     ):
         told = fields_of(acme.open("PUT", f"{SANDBOX}/failures", json=body))

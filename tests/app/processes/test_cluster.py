@@ -51,11 +51,33 @@ def around(kind: str) -> list[Any]:
 def test_it_runs_each_process_of_the_procfile_under_one_image() -> None:
     assert commands_of_the_procfile() == {*KINDS}
     assert {name: container(name)["args"] for name in NAMES} == {name: [name] for name in NAMES}
-    (image,) = KUSTOMIZATION["images"]
-    assert re.fullmatch("sha256:[0-9a-f]{64}", image["digest"])
-    assert {container(name)["image"] for name in NAMES} == {image["name"]}
+    assert {container(name)["image"] for name in NAMES} == {"carrier-links"}
     listed = {*KUSTOMIZATION["resources"], *KUSTOMIZATION["configMapGenerator"][0]["envs"]}
     assert {each.name for each in PLACE.iterdir()} == listed | {"kustomization.yaml"}
+
+
+def keys(node: yaml.MappingNode, merges: int) -> set[str]:
+    """Return the keys of a mapping, and of what it merges (`<<`) up to so many deep."""
+    found = dict[str, yaml.Node]((key.value, value) for key, value in node.value)
+    merged = found.pop("<<", None)
+    deeper = keys(merged, merges - 1) if isinstance(merged, yaml.MappingNode) and merges else set()
+    return {*found} | deeper
+
+
+def test_kustomize_finds_what_an_overlay_changes() -> None:
+    """It sets images and names of settings, but does not see them two merges deep."""
+    whole = yaml.compose((PLACE / "processes.yaml").read_text("utf-8"))
+    rest, found = [whole], 0
+    while rest:
+        node = rest.pop()
+        if isinstance(node, yaml.MappingNode):
+            if "args" in keys(node, 0):
+                assert {"image", "envFrom"} <= keys(node, 1), node.start_mark
+                found += 1
+            rest += [value for _, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            rest += node.value
+    assert found >= len(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -38,6 +38,7 @@ from tests.projections.histories import Life, run_on_log
 from tests.projections.link_steps import LinkSteps, bought
 from tests.seeds import Seed
 from tests.servers.browser import Browser
+from tests.workers.fees import bill
 
 MONTH = "2026-02"
 DATEV_FILE = f"journal/EXTF_Buchungsstapel_{MONTH}_USD_001.csv"
@@ -86,7 +87,7 @@ def live(process: Process, clock: SetClock) -> None:
             process.look_up(hostile, "+14155550101")
             clock.now = now
         process.month_end.run()
-        process.monthly_fees.run()
+        bill(process)
         sign(process)
     life.finish()
     sign(process)

@@ -11,6 +11,7 @@ from app.settings import Settings, WrongSetting
 from domain.accounts.erasure import Erasure, Part
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator, operator_id
+from domain.links.link import Link
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_privacy import JANUARY, NUMBER, ask
 from tests.app.http.service import Service
@@ -85,7 +86,7 @@ def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
     keeping: Process, listed: Path, tmp_path: Path
 ) -> None:
     organization, cause = keeping.organization(), keeping.cause()
-    link = LinkSteps(keeping, organization).link.id
+    link = LinkSteps(keeping, organization).reserve().begin().activate().link.id
     assert not redo.collect(keeping)
     early = (listed / redo.REACHED).read_bytes()
     keeping.log.append(Erasure.make(organization, [Part("2024-01.0001", [link])], cause))
@@ -93,6 +94,10 @@ def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
     for _ in range(2):
         keeping.log.append(OperatorAct.of("key.revoked", "pepper abc", cause))
     keeping.log.append(OperatorAct.of("installation.held", "installation", cause))
+    handed_over = keeping.log.get(Link, link)
+    handed_over.hand_over(keeping.new_id(), cause)
+    handed_over.hand_over(None, cause)
+    keeping.log.append(handed_over)
     assert not redo.collect(keeping)
     (listed / redo.REACHED).write_bytes(early)  # As if it had been killed behind the list.
     boss = Operator.register(operator_id(1), cause, name="boss", may=[], key_hash="one")
@@ -100,7 +105,7 @@ def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
     boss.revoke(cause)
     keeping.log.append(boss)
     assert not redo.collect(keeping)
-    assert len((listed / LIST).read_bytes().splitlines()) == 6
+    assert len((listed / LIST).read_bytes().splitlines()) == 7
     assert again(keeping) == []
     made = Installation(tmp_path / "other", REDO_DIR=str(listed))
     told = again(made.process())
@@ -109,6 +114,7 @@ def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
         f"privacy erase --link {link}",
         f"privacy erase --before 2024-02 --org {organization}",
         "keys revoke abc",
+        f"its organization: DELETE /v1/links/{link}/handover",
         f"operator rotate-key {boss.id}",
         f"operator revoke {boss.id}",
     ]

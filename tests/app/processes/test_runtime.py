@@ -1,14 +1,18 @@
 """The threads of one process: they outlive an error, and end when they are told to."""
 
+from datetime import timedelta
 from threading import Event
 
 import pytest
 
 from app.processes.runtime import Runtime
 from domain.log.signal import Signal
+from domain.months import month_of
 from projections.engine.follower import Follower
-from tests.installation import Installation, Process, sqlite_only, wait_until
+from tests.installation import Installation, Process, numbers, sqlite_only, wait_until
+from tests.projections.link_steps import LinkSteps
 from tests.projections.looking import places, register
+from tests.workers.fees import fall_due
 
 
 @sqlite_only("the waker of SQLite looks at a file")
@@ -54,3 +58,18 @@ def test_only_where_it_is_set_are_links_read_in_the_background(
     runtime.start()
     runtime.stop()
     assert begun == read
+
+
+def test_what_no_message_tells_of_is_taken_up_within_two_seconds(process: Process) -> None:
+    runtime = Runtime(process, {"projector", "worker"})  # Nobody dispatches.
+    runtime.start()
+    try:
+        owner = process.organization()
+        fee = fall_due(process, owner, month_of(process.clock()))
+        slices, link = process.create_job(owner, numbers(1)), LinkSteps(process, owner)
+        for stream_id in (fee, slices, link.id):
+            wait_until(lambda of=stream_id: len(process.log.history(of)) > 1)  # type: ignore[misc]  # It is one.
+            begun, taken_up, *_ = process.log.history(stream_id)
+            assert taken_up.timestamp - begun.timestamp <= timedelta(seconds=2), taken_up
+    finally:
+        runtime.stop()

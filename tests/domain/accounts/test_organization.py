@@ -90,3 +90,14 @@ def test_a_threshold_is_changed_some_times_a_day_and_its_stream_stays_short() ->
     story.when(threshold(THRESHOLDS_MAX - 1)).then()
     story.when(threshold(None)).refused(RateLimited)
     story.when(threshold(None, 12 * 60)).then(fact(Organization.LowBalanceThresholdSet))
+
+
+def test_a_brand_is_both_facts_at_once_and_the_present_one_changes_nothing() -> None:
+    def branded(colour: str | None, logo: str | None) -> Callable[[Organization], None]:
+        return lambda organization: organization.set_brand(colour, logo, cause())
+
+    story = registered().given()
+    for colour, logo in (("#1a4fa0", None), ("#1a4fa0", "iVBORw0KGgo="), (None, None)):
+        story.when(branded(colour, logo))
+        story.then(fact(Organization.BrandSet, colour=colour, logo=logo), brand_logo=logo)
+        story.when(branded(colour, logo)).then()

@@ -1,5 +1,6 @@
 """The log: loading, appending once, and reading up to what cannot be read."""
 
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -31,6 +32,31 @@ def test_a_stream_of_another_kind_is_not_found(log: Log) -> None:
     log.append(organization)
     assert log.find(NumberLookup, organization.id) is None
     assert log.find(Wallet, organization.id) is None
+
+
+def test_a_stream_is_read_in_parts_and_one_of_another_kind_no_further(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger may name any stream, and a wallet has millions of events."""
+    monkeypatch.setattr("domain.log.log.PART_EVENTS", 3)
+    organization = register()
+    for price_micros in range(6):
+        organization.change_price(price_micros, cause())
+    log.append(organization)
+    read, asked = log.recorder.select_events, list[int]()
+
+    def counted(*which: Any, **named: Any) -> Any:
+        found = read(*which, **named)
+        asked.append(len(found))
+        return found
+
+    monkeypatch.setattr(log.recorder, "select_events", counted)
+    assert state_of(log.get(Organization, organization.id)) == state_of(organization)
+    assert len(log.history(organization.id)) == organization.version == 7
+    assert asked == [3, 3, 1] * 2
+    asked.clear()
+    assert log.find(NumberLookup, organization.id) is None
+    assert asked == [3]
 
 
 def test_an_older_copy_is_brought_up_to_date_by_what_it_lacks(log: Log) -> None:

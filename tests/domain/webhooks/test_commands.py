@@ -35,7 +35,7 @@ def made(process: Process, owner: UUID) -> WebhookEndpoint:
 def test_no_event_holds_an_address_in_clear(process: Process) -> None:
     owner = process.organization()
     endpoint = made(process, owner)
-    process.webhooks.change(owner, endpoint.id, Changes(url=URL + "&more"), process.cause())
+    process.webhooks.change(endpoint, Changes(url=URL + "&more"), process.cause())
     stored = b"".join(row.state for row in process.log.stored(0, 100))
     assert b"partner.example" not in stored
     assert b"s3cret" not in stored
@@ -49,9 +49,7 @@ def test_the_erasure_of_months_leaves_an_address_and_its_key_ends_it(process: Pr
     erase_months(process.vault, f"{LASTING}~", owner)
     assert process.webhooks.address(endpoint) is None
     with pytest.raises(NotFound):
-        process.webhooks.change(
-            owner, endpoint.id, Changes(url="https://b.example"), process.cause()
-        )
+        process.webhooks.change(endpoint, Changes(url="https://b.example"), process.cause())
 
 
 @pytest.mark.any_database
@@ -111,7 +109,7 @@ def test_twelve_at_once_make_ten_and_twelve_with_one_key_make_one(
     ids = {each.id for each in processes[0].webhooks.all(crowded)}
     assert ids == {*outcomes} - {None}
     process = processes[0]
-    process.webhooks.delete(crowded, ids.pop(), process.cause())
+    process.webhooks.delete(process.webhooks.get(crowded, ids.pop()), process.cause())
     assert process.webhooks.register(draft(crowded), process.cause())
 
 
@@ -121,12 +119,8 @@ def test_two_secrets_sign_for_a_day_after_a_rotation(installation: Installation)
     process = installation.process(clock)
     owner = process.organization()
     endpoint = made(process, owner)
-    rotated, generation, _ = process.webhooks.rotate_secret(
-        owner, endpoint.id, None, process.cause()
-    )
+    rotated, generation, _ = process.webhooks.rotate_secret(endpoint, None, process.cause())
     assert (generation.number, numbers(rotated, clock())) == (2, [2, 1])
     assert numbers(rotated, clock() + timedelta(hours=24)) == [2]
-    rotated, generation, _ = process.webhooks.rotate_secret(
-        owner, endpoint.id, None, process.cause()
-    )
+    rotated, generation, _ = process.webhooks.rotate_secret(endpoint, None, process.cause())
     assert numbers(rotated, clock()) == [3, 2]

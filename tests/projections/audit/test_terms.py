@@ -15,6 +15,7 @@ from projections.audit.auditor import check_log
 from tests.installation import Installation, Process, SetClock
 from tests.projections.link_steps import LinkSteps, bought
 from tests.seeds import sqlite_seed
+from tests.workers.fees import bill
 
 
 class Shop:
@@ -144,7 +145,7 @@ def fee_of(shop: Shop, organization_id: UUID, micros: int) -> None:
 def begin_april(shop: Shop, minutes: float = 5) -> None:
     """Let the clock and the worker do what they do then."""
     shop.at(APRIL + timedelta(minutes=minutes))
-    shop.process.monthly_fees.run()
+    bill(shop.process)
     close(shop, "2026-03")
     shop.process.projector.catch_up()
 
@@ -193,5 +194,5 @@ def test_a_fee_that_is_frozen_weeks_later_is_right_and_one_that_never_is_is_not(
     assert shop.fails() == []
     end_april(shop)
     assert shop.fails() == [f"{shop.own} owes a fee for 2026-04, which has not fallen due"]
-    shop.process.monthly_fees.run()
+    bill(shop.process)
     assert shop.fails() == []

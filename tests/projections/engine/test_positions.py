@@ -180,7 +180,7 @@ def test_a_model_is_strange_when_it_was_never_built_or_by_another_version(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def found() -> list[str]:
-        models = models_to_rebuild(process.log, process.views, process.positions, process.models)
+        models = models_to_rebuild(process.source, process.models)
         return [model.name for model in models]
 
     assert found() == []

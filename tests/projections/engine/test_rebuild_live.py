@@ -57,7 +57,7 @@ def reads_of(process: Process, organization_id: UUID, job_id: UUID) -> Callable[
             job = process.jobs.get(process.views, organization_id, job_id)
             assert job.completed_count == 1
             found, total = process.transactions.page(
-                connection, organization_id, EntryFilter(), offset=0, limit=5
+                connection, organization_id, EntryFilter(), slice(0, 5)
             )
             assert len(found) == min(total, 5) > 0
             assert [each.sequence for each in found] == [*range(total, max(total - 5, 0), -1)]
@@ -70,8 +70,8 @@ def reads_of(process: Process, organization_id: UUID, job_id: UUID) -> Callable[
 def test_a_rebuild_waits_for_a_backup_and_nobody_waits_for_the_rebuild(process: Process) -> None:
     made = process.organization("1.00")
     process.projector.catch_up()
-    parts = process.log, process.views, process.positions
-    rebuilding = Thread(target=lambda: rebuild_all(*parts, [process.organizations]))
+    source = process.source
+    rebuilding = Thread(target=lambda: rebuild_all(source, [process.organizations]))
     with process.views.snapshot() as backup:
         backup.execute(process.organizations.rows.select()).all()
         rebuilding.start()
@@ -83,7 +83,7 @@ def test_a_rebuild_waits_for_a_backup_and_nobody_waits_for_the_rebuild(process: 
             wait_until(lambda: swaps_that_wait(process) == 0)
     rebuilding.join()
     assert process.read(process.organizations.get, made) is not None
-    assert verify(*parts, process.models).failures == []
+    assert verify(source, process.models).failures == []
 
 
 def swaps_that_wait(process: Process) -> int:
@@ -110,7 +110,7 @@ def test_rebuilding_while_events_arrive_and_readers_read(installation: Installat
     beside.start(reads_of(reading, organization_id, job_id))
     for _ in range(ROUNDS):
         for model in rebuilding.models:
-            rebuild_all(rebuilding.log, rebuilding.views, rebuilding.positions, [model])
+            rebuild_all(rebuilding.source, [model])
             wait_until(lambda: all(lag.behind < 50 for lag in all_lags(writer)))
     beside.end()
     thread.join()
@@ -136,6 +136,6 @@ def test_what_comes_while_tables_are_filled_is_read_before_anybody_has_to_wait(
                 process.organization("", name=f"meanwhile {index}")
             process.projector.catch_up()
 
-    rebuild_all(process.log, process.views, process.positions, [process.organizations], progress)
+    rebuild_all(process.source, [process.organizations], progress)
     assert reached[-1] >= process.log.head() - 2
-    assert differences(process.log, process.views, process.positions, process.organizations) == []
+    assert differences(process.source, process.organizations) == []

@@ -74,7 +74,7 @@ def test_a_damaged_row_is_found_in_every_table(full: Process, damage: Damage) ->
     named = [
         reason.partition(": table ")[2].partition(" differs at key ")[0]
         for model in full.models
-        for reason in differences(full.log, full.views, full.positions, model)
+        for reason in differences(full.source, model)
     ]
     assert {*named} == {*CHANGES}
 

@@ -72,7 +72,7 @@ def test_a_rebuild_leaves_the_views_as_they_were(process: Process, acme: UUID) -
     before = [sorted(rows(process, view), key=str) for view in views]
     assert all(before)
     for _ in range(2):
-        rebuild_all(process.log, process.views, process.positions, process.models)
+        rebuild_all(process.source, process.models)
         assert [sorted(rows(process, view), key=str) for view in views] == before
     process.look_up(acme)
     process.projector.catch_up()
@@ -83,8 +83,7 @@ def test_a_rebuild_leaves_the_views_as_they_were(process: Process, acme: UUID) -
 def test_whoever_may_read_a_view_may_do_so_after_a_rebuild(process: Process) -> None:
     process.organization()
     _run(process, "GRANT SELECT ON finance_wallets TO pg_monitor")
-    parts = process.log, process.views, process.positions
-    rebuild_all(*parts, [process.wallets, process.organizations])
+    rebuild_all(process.source, [process.wallets, process.organizations])
     may = "SELECT has_table_privilege('pg_monitor', 'finance_wallets', 'SELECT')"
     assert _run(process, may)
     assert not _run(process, "SELECT has_table_privilege('pg_monitor', 'wallets', 'SELECT')")

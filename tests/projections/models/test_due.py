@@ -11,7 +11,7 @@ from domain.links.network import Order
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import ChangeSteps, LinkSteps, bought
 
-INTENT_S, IDLE_S, SOON_S = 5, 2, 1
+INTENT_S, IDLE_S, SOON_S = 5, 2, 0.5
 
 
 def due(process: Process, now: datetime, most: int = 99) -> list[tuple[str, UUID]]:
@@ -49,7 +49,7 @@ def test_a_link_is_due_by_its_step_until_it_is_active(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
     life = LinkSteps(process, organization_id)
-    assert due_in_s(process, life.id) == IDLE_S
+    assert due_in_s(process, life.id) == SOON_S
     for step, seconds in (
         (life.reserve, IDLE_S),
         (life.begin, INTENT_S),
@@ -114,7 +114,7 @@ def test_a_plan_change_is_due_by_its_step_until_it_is_finished(
         (change.fail, SOON_S),
         (change.finish, None),
     )
-    assert due_in_s(process, change.id) == IDLE_S
+    assert due_in_s(process, change.id) == SOON_S
     for step, seconds in steps:
         step()
         assert due_in_s(process, change.id) == seconds
@@ -135,8 +135,8 @@ def test_work_comes_longest_due_first_and_bounded(
     assert due(process, begun_at + timedelta(seconds=5)) == work
     assert due(process, begun_at + timedelta(seconds=5), most=1) == [work[0], work[2]]
     assert due(process, begun_at + timedelta(seconds=4)) == [work[0], work[2]]
-    assert due(process, begun_at + timedelta(seconds=2)) == work[:1]
-    assert due(process, begun_at + timedelta(seconds=1.9)) == []
+    assert due(process, begun_at + timedelta(seconds=1)) == work[:1]
+    assert due(process, begun_at + timedelta(seconds=0.4)) == []
 
 
 def test_the_oldest_work_is_that_which_began_first_not_that_which_moved_first(

@@ -20,7 +20,7 @@ def test_a_list_shows_no_job_whose_month_was_erased(
     def listed(status: JobStatus | None = None) -> list[UUID]:
         process.projector.catch_up()
         asked = organization_id, status, partial(process.vault.has, organization_id)
-        found, total = process.jobs.page(process.views, *asked, offset=0, limit=9)
+        found, total = process.jobs.page(process.views, *asked, slice(0, 9))
         assert total == len(found)
         return [each.id for each in found]
 
@@ -38,7 +38,7 @@ def test_nobody_reads_the_jobs_of_others(process: Process, organization_id: UUID
     job_id, other = process.create_job(organization_id, numbers(1)), process.organization()
     process.create_job(other, numbers(1))
     process.projector.catch_up()
-    found, total = process.jobs.page(process.views, organization_id, None, bool, offset=0, limit=1)
+    found, total = process.jobs.page(process.views, organization_id, None, bool, slice(0, 1))
     assert ([each.id for each in found], total) == ([job_id], 1)
     for read in (process.jobs.get, process.jobs.counts):
         assert read(process.views, organization_id, job_id) is not None

@@ -20,7 +20,7 @@ def life(process: Process, clock: SetClock) -> LinkSteps:
 
 def history(life: LinkSteps, owner: UUID | None = None) -> list[Transaction]:
     asked = (owner or life.organization_id, life.id)
-    return life.process.ask(life.process.transactions.link_history, *asked, offset=0, limit=9)[0]
+    return life.process.ask(life.process.transactions.link_history, *asked, slice(0, 9))[0]
 
 
 @pytest.mark.any_database

@@ -26,7 +26,7 @@ def found(process: Process, organization_id: UUID) -> dict[str, set[UUID]]:
     process.projector.catch_up()
     pages = {
         term: process.links.page(
-            process.views, organization_id, LinkFilter(search=term), offset=0, limit=99
+            process.views, organization_id, LinkFilter(search=term), slice(0, 99)
         )
         for term in TERMS
     }
@@ -51,7 +51,7 @@ def test_a_rebuild_keeps_what_is_found(process: Process) -> None:
     before, there = found(process, organization_id), tables(process)
     assert [len(before[term]) for term in TERMS] == SIZES
     for _ in range(2):
-        rebuild_all(process.log, process.views, process.positions, [process.links])
+        rebuild_all(process.source, [process.links])
         assert tables(process) == there
         assert found(process, organization_id) == before
     LinkSteps(process, organization_id, "Van 71").activate()
@@ -69,7 +69,7 @@ def test_a_link_table_has_one_index_of_organizations_and_texts(process: Process)
         assert "(organization_id, texts gin_trgm_ops)" in gin
         assert searches(process) == []
         process.projector.catch_up()
-        rebuild_all(process.log, process.views, process.positions, [process.links])
+        rebuild_all(process.source, [process.links])
 
 
 def test_who_may_not_make_extensions_scans_and_is_warned(

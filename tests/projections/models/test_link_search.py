@@ -66,7 +66,7 @@ def links(process: Process) -> dict[str, LinkSteps]:
 
 def find(process: Process, organization_id: UUID, wanted: LinkFilter) -> set[UUID]:
     process.projector.catch_up()
-    found, total = process.links.page(process.views, organization_id, wanted, offset=0, limit=99)
+    found, total = process.links.page(process.views, organization_id, wanted, slice(0, 99))
     assert total == len(found)
     return {each.id for each in found}
 

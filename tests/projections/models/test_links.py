@@ -23,7 +23,7 @@ def page(
     limit: int = 9,
 ) -> tuple[list[LinkRow], int]:
     process.projector.catch_up()
-    return process.links.page(process.views, organization_id, wanted, offset=offset, limit=limit)
+    return process.links.page(process.views, organization_id, wanted, slice(offset, offset + limit))
 
 
 def test_pages_come_newest_first_and_neither_repeat_nor_skip(
@@ -62,16 +62,16 @@ def test_who_was_away_finds_what_has_changed_since(
     lives[1].switch("suspended")
     lives[3].rename("Lorry")
     LinkSteps(process, process.organization(), "Foreign").activate()
-    changed = LinkFilter(since=since)
+    changed = LinkFilter(changed_since=since)
     found, total = page(process, organization_id, changed)
     assert ([each.id for each in found], total) == ([lives[3].id, lives[1].id], 2)
     assert [e.id for e in page(process, organization_id, changed, 1, 1)[0]] == [lives[1].id]
-    suspended = LinkFilter(status="suspended", since=since)
+    suspended = LinkFilter(status="suspended", changed_since=since)
     assert [e.id for e in page(process, organization_id, suspended)[0]] == [lives[1].id]
     lives[0].tell(10, since)  # Its first plan has begun, and is over.
     assert page(process, organization_id, changed)[1] == 3
     clock.forward(seconds=1)
-    assert page(process, organization_id, LinkFilter(since=clock.now)) == ([], 0)
+    assert page(process, organization_id, LinkFilter(changed_since=clock.now)) == ([], 0)
 
 
 @sqlite_only("the plan of a query is told in SQLite's words")
@@ -80,14 +80,19 @@ def test_who_was_away_finds_what_has_changed_since(
     [
         (ALL, ["INDEX links_by_number"]),
         (LinkFilter(status="active"), ["COVERING INDEX links_by_status"]),
-        (LinkFilter(since=START), ["COVERING INDEX links_by_change"]),
+        (LinkFilter(changed_since=START), ["COVERING INDEX links_by_change"]),
+        (LinkFilter(created_from=START, status="active"), ["COVERING INDEX links_by_creation"]),
+        (LinkFilter(sort="created_at"), ["COVERING INDEX links_by_creation"]),
+        (LinkFilter(sort="-expires_at"), ["COVERING INDEX links_by_end"]),
+        (LinkFilter(expires_before=START), ["INDEX links_by_end"]),
+        (LinkFilter(plan_id=UUID(int=1)), ["sqlite_autoindex_link_plans_1"]),
         (LinkFilter(search="8988"), ["(organization_id=?)"]),
         (
             LinkFilter(search="no such link", also=[UUID(int=1)]),
             ["sqlite_autoindex_links_1 (id=?)"],
         ),
     ],
-    ids=["all", "status", "change", "text", "also"],
+    ids=["all", "status", "change", "from", "new", "end", "before", "plan", "text", "also"],
 )
 def test_a_page_is_found_by_indexes_alone(
     process: Process, organization_id: UUID, wanted: LinkFilter, indexes: list[str]

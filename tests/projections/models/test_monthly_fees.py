@@ -25,16 +25,6 @@ def fees(process: Process, organization_id: UUID) -> list[FeeRow]:
     return process.ask(process.fee_book.all_of, organization_id)
 
 
-def test_what_is_owed_comes_by_organization_and_oldest_month_first(process: Process) -> None:
-    organizations = sorted((uuid4(), uuid4()), key=lambda each: each.hex)
-    months = ["2025-12", "2026-01", "2026-02"]
-    pairs = [(each, month) for each in organizations for month in months]
-    process.log.append(*(due(*pair) for pair in reversed(pairs)))
-    owed = process.ask(process.fee_book.owed)
-    assert [(row.organization_id, row.month) for row in owed] == pairs
-    assert [row.month for row in fees(process, organizations[0])] == months
-
-
 def test_the_newest_month_counts_whether_it_was_charged_or_not(process: Process) -> None:
     paid, unpaid, never = uuid4(), uuid4(), uuid4()
     fee = due(paid, "2026-01")

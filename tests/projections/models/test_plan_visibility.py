@@ -134,7 +134,9 @@ def test_the_table_has_every_combination_once() -> None:
 
 def listed(world: World) -> set[UUID]:
     plans, caller = world.process.plans, world.organizations["caller"]
-    rows, total = world.process.read(plans.page, caller, PlanFilter(), offset=0, limit=10_000)
+    rows, total = world.process.read(
+        plans.page, caller, PlanFilter(world.process.clock()), slice(0, 10_000)
+    )
     assert total == len(rows)
     return {row.id for row in rows}
 
@@ -149,7 +151,8 @@ def read_one_by_one(world: World) -> set[UUID]:
 
 def for_any_link(world: World) -> set[UUID]:
     plans, caller = world.process.plans, world.organizations["caller"]
-    return {row.id for row in world.process.read(plans.compatible, caller, None)}
+    wanted = PlanFilter(world.process.clock())
+    return {row.id for row in world.process.read(plans.compatible, caller, wanted, None)}
 
 
 @pytest.mark.parametrize("look", [listed, read_one_by_one, for_any_link])
@@ -162,8 +165,9 @@ def test_every_read_shows_what_the_contract_says(
 def test_a_top_up_for_a_known_profile_needs_a_provider_id_besides(world: World) -> None:
     plans, caller = world.process.plans, world.organizations["caller"]
     with world.process.views.reading() as connection:
-        rows = plans.compatible(connection, caller, "sp-1")
-        assert plans.compatible(connection, caller, "One") == [], "a link knows the id"
-        assert plans.compatible(connection, caller, "sp-2") == []
+        every = PlanFilter(world.process.clock())
+        rows = plans.compatible(connection, caller, every, "sp-1")
+        assert plans.compatible(connection, caller, every, "One") == [], "a link knows the id"
+        assert plans.compatible(connection, caller, every, "sp-2") == []
     seen = world.seen(lambda: {row.id for row in rows})
     assert seen == {case: case.is_seen and case.connected for case in cases()}

@@ -32,7 +32,7 @@ def test_what_is_decided_waits_no_more(
     process.accounts.reject(made[0], bert)
     process.accounts.approve(made[2], bert)
     assert process.ask(process.proposals.all) == [made[1], made[3]]
-    parts = (process.log, process.views, process.positions, process.proposals)
+    parts = (process.source, process.proposals)
     assert differences(*parts) == []
 
 
@@ -59,7 +59,7 @@ def test_what_is_moved_alone_counts_by_operator_and_day(process: Process) -> Non
     today = anna.at.date()
     moved = [process.accounts.moved_micros(each.actor, today) for each in (anna, bert)]
     assert moved == [1_000_000, 900_000]
-    parts = (process.log, process.views, process.positions, process.proposals)
+    parts = (process.source, process.proposals)
     assert differences(*parts) == []
     for kind in ("deposit", "adjustment"):  # One more micro-unit on this day is too much.
         with pytest.raises(WaitsForApproval):

@@ -22,8 +22,8 @@ def page(
     offset: int = 0,
     limit: int = 100,
 ) -> tuple[list[Transaction], int]:
-    place = {"offset": offset, "limit": limit}
-    return process.ask(process.transactions.page, organization_id, wanted, **place)
+    part = slice(offset, offset + limit)
+    return process.ask(process.transactions.page, organization_id, wanted, part)
 
 
 @pytest.fixture

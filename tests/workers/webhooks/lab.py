@@ -86,7 +86,9 @@ class Lab:
 
     def deliveries(self, owner: UUID, endpoint_id: UUID) -> list[Delivery]:
         """Return the deliveries of an endpoint, oldest first."""
-        found, total = self.process.webhook_deliveries.page(owner, endpoint_id, 0, 1_000)
+        found, total = self.process.webhook_deliveries.page(
+            owner, endpoint_id, None, slice(0, 1_000)
+        )
         assert total == len(found)
         return sorted(found, key=lambda each: each.position)
 

@@ -100,7 +100,9 @@ def test_410_of_an_address_that_was_changed_meanwhile_disables_nothing(
         lab.sender.meanwhile = int
         clock.forward(seconds=1)
         changes = Changes(url="https://b.example")
-        lab.process.webhooks.change(owner, endpoint, changes, lab.process.cause())
+        lab.process.webhooks.change(
+            lab.process.webhooks.get(owner, endpoint), changes, lab.process.cause()
+        )
 
     lab.sender.answers, lab.sender.meanwhile = [GONE], move
     happen(lab, owner, "a")
@@ -130,7 +132,9 @@ def test_seven_days_of_failures_without_a_success_disable(
     lab.plan()
     assert {each.status for each in lab.deliveries(owner, endpoint)} <= {"failed", "cancelled"}
     cause = lab.process.cause()
-    lab.process.webhooks.change(owner, endpoint, Changes(enabled=True), cause)
+    lab.process.webhooks.change(
+        lab.process.webhooks.get(owner, endpoint), Changes(enabled=True), cause
+    )
     clock.forward(minutes=2)
     happen(lab, owner, "later")
     lab.deliver()
@@ -219,7 +223,10 @@ def test_an_endpoint_has_few_at_once_and_repeats_half_of_them(
     lab: Lab, endpoint: UUID, owner: UUID, clock: SetClock
 ) -> None:
     store = lab.process.webhook_deliveries
-    asked = [lab.process.webhooks.test(owner, endpoint, lab.process.cause()) for _ in range(9)]
+    asked = [
+        lab.process.webhooks.test(lab.process.webhooks.get(owner, endpoint), lab.process.cause())
+        for _ in range(9)
+    ]
     lab.plan()
     in_hand = [store.claim(endpoint, clock(), SLOTS) for _ in range(5)]
     taken = [each for each in in_hand if each is not None]
@@ -347,7 +354,9 @@ def test_a_redelivery_for_another_endpoint_than_that_of_the_delivery_does_nothin
     happen(lab, owner, "a")
     lab.deliver()
     told = one(lab, owner, endpoint).id
-    lab.process.webhooks.redeliver(owner, other, told, None, lab.process.cause())
+    lab.process.webhooks.redeliver(
+        lab.process.webhooks.get(owner, other), told, None, lab.process.cause()
+    )
     lab.settle()
     assert len(lab.sender.attempts) == 1
 
@@ -361,9 +370,9 @@ def test_what_waits_for_an_endpoint_that_is_told_nothing_any_more_is_cancelled(
     assert not lab.process.webhook_deliveries.cancel(endpoint, cause.at - timedelta(minutes=1))
     match change:
         case "disable":
-            webhooks.change(owner, endpoint, Changes(enabled=False), cause)
+            webhooks.change(webhooks.get(owner, endpoint), Changes(enabled=False), cause)
         case "delete":
-            webhooks.delete(owner, endpoint, cause)
+            webhooks.delete(webhooks.get(owner, endpoint), cause)
         case _:
             erase_months(lab.process.vault, "z", owner)
     lab.deliver()
@@ -402,7 +411,7 @@ def test_a_long_backlog_is_neither_sorted_for_a_choice_nor_read_for_a_count(
             asked.append((facts[2], facts[3]))
 
     store.claim(endpoint, clock(), SLOTS)
-    store.page(owner, endpoint, 0, 1)
+    store.page(owner, endpoint, None, slice(0, 1))
     store.backlog()
     event.remove(engine, "before_cursor_execute", keep)
     with lab.process.views.reading() as connection:
@@ -530,7 +539,8 @@ def test_what_has_failed_or_was_cancelled_since_a_moment_is_told_again(
     monkeypatch.setattr(webhook_commands, "REDELIVERED_MAX", 2)
 
     def ask(key: str, failed: Failed = failed) -> tuple[list[UUID], bool, bool]:
-        asked, replayed = commands.redeliver_failed(owner, endpoint, failed, key, process.cause())
+        found = commands.get(owner, endpoint)
+        asked, replayed = commands.redeliver_failed(found, failed, key, process.cause())
         return asked.delivery_ids, asked.has_more, replayed
 
     assert ask("k-1") == (told[:2], True, False)
@@ -547,7 +557,7 @@ def test_what_has_failed_or_was_cancelled_since_a_moment_is_told_again(
     assert [each.id for each in lab.sender.attempts] == [str(each) for each in told]
     left = {each.id for each in lab.deliveries(owner, endpoint) if each.status == "failed"}
     assert left == {first}
-    commands.change(owner, endpoint, Changes(enabled=False), process.cause())
+    commands.change(commands.get(owner, endpoint), Changes(enabled=False), process.cause())
     assert ask("k-1") == (told[:2], True, True)
     with pytest.raises(WebhookDisabled):
         ask("k-4")

@@ -27,7 +27,7 @@ def test_a_test_is_told_to_its_endpoint_alone_whatever_that_wants(
 ) -> None:
     owner = process.organization()
     asked, other = lab.endpoint(owner, events=["job.finished"]), lab.endpoint(owner)
-    delivery_id = process.webhooks.test(owner, asked, process.cause())
+    delivery_id = process.webhooks.test(process.webhooks.get(owner, asked), process.cause())
     lab.plan()
     assert [(each.id, each.type) for each in lab.deliveries(owner, asked)] == [(delivery_id, TEST)]
     assert lab.deliveries(owner, other) == []
@@ -59,7 +59,7 @@ def test_nothing_of_another_organization_is_told(lab: Lab, process: Process) -> 
     assert types(lab, other, theirs) == []
     [delivery] = lab.deliveries(owner, mine)
     store = process.webhook_deliveries
-    assert store.page(other, mine, 0, 10) == ([], 0)
+    assert store.page(other, mine, None, slice(0, 10)) == ([], 0)
     assert store.get(other, mine, delivery.id) is None
     assert store.get(owner, theirs, delivery.id) is None
     assert store.get(owner, mine, delivery.id) == delivery
@@ -73,7 +73,9 @@ def test_a_disabled_endpoint_is_told_nothing_and_afterwards_only_what_happens_th
     endpoint = lab.endpoint(owner)
 
     def switch(*, enabled: bool) -> None:
-        process.webhooks.change(owner, endpoint, Changes(enabled=enabled), process.cause())
+        process.webhooks.change(
+            process.webhooks.get(owner, endpoint), Changes(enabled=enabled), process.cause()
+        )
 
     switch(enabled=False)
     process.deposit(owner, "1.00", "meanwhile")
@@ -84,7 +86,7 @@ def test_a_disabled_endpoint_is_told_nothing_and_afterwards_only_what_happens_th
     process.deposit(owner, "1.00", "again")
     lab.plan()
     assert len(lab.deliveries(owner, endpoint)) == 2
-    process.webhooks.delete(owner, endpoint, process.cause())
+    process.webhooks.delete(process.webhooks.get(owner, endpoint), process.cause())
     process.deposit(owner, "1.00", "late")
     lab.plan()
     assert len(lab.deliveries(owner, endpoint)) == 2

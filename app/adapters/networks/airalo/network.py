@@ -9,11 +9,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from app.adapters.networks.airalo import wire
 from app.adapters.networks.wire import moment
+from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import (
     Malformed,
     OddRecord,
@@ -47,9 +48,6 @@ from domain.provider_errors import (
     becoming,
 )
 
-if TYPE_CHECKING:
-    from app.adapters.remote.api import RemoteApi
-
 # Airalo does not say how long an order may take. It has another call for longer orders.
 SETTLES_AFTER = timedelta(minutes=10)
 ORDERS_PER_PAGE = 100
@@ -75,7 +73,7 @@ Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
 class Session:
     """Calls with a login that all threads of a process share. 401 means that nothing was done."""
 
-    def __init__(self, api: "RemoteApi", client_id: str, client_secret: str) -> None:
+    def __init__(self, api: RemoteApi, client_id: str, client_secret: str) -> None:
         self._api = api
         self._form = {"client_id": client_id, "client_secret": client_secret}
         self._form["grant_type"] = "client_credentials"
@@ -86,7 +84,7 @@ class Session:
         path: str,
         timeout_s: float,
         query: Mapping[str, str] | None = None,
-        api: "RemoteApi | None" = None,
+        api: RemoteApi | None = None,
     ) -> Reply:
         """Send a read. Raises Unavailable."""
         of = api or self._api
@@ -140,7 +138,7 @@ class Airalo(OrderNetwork):
     settles_after = SETTLES_AFTER
     capabilities: frozenset[Capability] = frozenset()
 
-    def __init__(self, session: Session, packages: "RemoteApi", clock: Clock) -> None:
+    def __init__(self, session: Session, packages: RemoteApi, clock: Clock) -> None:
         self._session = session
         self._packages = packages
         self._clock = clock
@@ -162,8 +160,7 @@ class Airalo(OrderNetwork):
             yield from catalogue.plans(page)
             if page >= catalogue.meta.last_page:
                 return
-        message = "a catalogue without an end"
-        raise Unavailable(message)
+        raise Unavailable("a catalogue without an end")
 
     def order(self, plan: ProviderPlan, reference: str, *, timeout_s: float) -> Order:
         """Buy one package on a new eSIM, under our reference."""
@@ -199,8 +196,7 @@ class Airalo(OrderNetwork):
             if page >= last_page:
                 these = [each for each in found.values() if since <= each.placed_at <= until]
                 return sorted(these, key=lambda order: (order.placed_at, order.order_reference))
-        message = "more orders than can be looked through"
-        raise Unavailable(message)
+        raise Unavailable("more orders than can be looked through")
 
     def add_plan(
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
@@ -257,16 +253,14 @@ class Airalo(OrderNetwork):
         sim = self._sim(iccid, timeout_s)
         code = sim.activation_code
         if code is None:
-            message = "an eSIM without activation code, at $.data.qrcode"
-            raise NoActivationCode(message)
+            raise NoActivationCode("an eSIM without activation code, at $.data.qrcode")
         return ActivationCode(code, sim.confirmation)
 
     def _sim(self, iccid: str, timeout_s: float) -> wire.Sim:
         """Read an eSIM; raises NoSuchEndpoint if it is not ours."""
         sim = decode(_known(self._session.read(_path(iccid), timeout_s)), wire.Sim, "data")
         if sim.iccid != iccid:
-            message = "Airalo answers about another eSIM, at $.data.iccid"
-            raise OddRecord(message)
+            raise OddRecord("Airalo answers about another eSIM, at $.data.iccid")
         return sim
 
     def _change(self, path: str, timeout_s: float, body: Mapping[str, Any]) -> wire.Placed:
@@ -278,8 +272,7 @@ class Airalo(OrderNetwork):
         code = None  # So it is if a field of the request is wrong.
         with suppress(Malformed):
             code = decode(reply, int, "code")
-        message = f"Airalo refuses it ({reply.status})"
-        raise MEANINGS.get(code, Rejected)(message)
+        raise MEANINGS.get(code, Rejected)(f"Airalo refuses it ({reply.status})")
 
 
 def _known(reply: Reply) -> Reply:
@@ -287,16 +280,14 @@ def _known(reply: Reply) -> Reply:
     if reply.status == HTTPStatus.NOT_FOUND:
         raise NoSuchEndpoint
     if blames_the_request(reply):
-        message = f"Airalo answers about an eSIM with {reply.status}"
-        raise OddRecord(message)
+        raise OddRecord(f"Airalo answers about an eSIM with {reply.status}")
     return _answer(reply)
 
 
 def _answer(reply: Reply) -> Reply:
     """Return the reply to a read if its status is 200; otherwise raise Unavailable."""
     if reply.status != OK:
-        message = f"Airalo answers with {reply.status}"
-        raise Unavailable(message)
+        raise Unavailable(f"Airalo answers with {reply.status}")
     return reply
 
 

@@ -202,8 +202,7 @@ class InstalledPackage(Struct):
         initial_mb = ours_mb(self.package.amount)
         left = 0.0 if self.status == "FINISHED" else self.remaining
         if left is None:
-            message = "a package does not say what is left, at $.data[...].remaining"
-            raise OddRecord(message)
+            raise OddRecord("a package does not say what is left, at $.data[...].remaining")
         remaining_mb = min(max(0.0, ours_mb(left)), initial_mb)
         has_started = self.activated_at is not None or self.status == "EXPIRED"
         expires_at = moment(self.expired_at) if has_started else None

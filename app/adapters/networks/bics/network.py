@@ -173,8 +173,7 @@ class BicsNetwork(StockNetwork):
         deadline = time_left(timeout_s)
         sim = self._sim(iccid, deadline)
         if sim is None:
-            message = "bics knows no such eSIM"
-            raise Rejected(message)
+            raise Rejected("bics knows no such eSIM")
         if sim.endpoint_id is not None:
             return self._existing_endpoint(iccid, reference, deadline)
         request = {
@@ -194,8 +193,7 @@ class BicsNetwork(StockNetwork):
         except Rejected:  # Perhaps because an earlier call of ours has succeeded meanwhile.
             return self._existing_endpoint(iccid, reference, deadline)
         if str(made.end_point_id) in NONE:
-            message = "bics tells of a creation without its endpoint"
-            raise OutcomeNotStated(message)
+            raise OutcomeNotStated("bics tells of a creation without its endpoint")
         return self._active(str(made.end_point_id), iccid, reference, deadline)
 
     def _existing_endpoint(self, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
@@ -204,8 +202,7 @@ class BicsNetwork(StockNetwork):
             found = self._load_endpoint(iccid, deadline)
         if found is not None and found.reference == reference:
             return found
-        message = "bics refuses the endpoint, or the eSIM has another one"
-        raise Rejected(message)
+        raise Rejected("bics refuses the endpoint, or the eSIM has another one")
 
     def _active(self, endpoint_id: str, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
         """Activate a new endpoint; a failure is OutcomeUnknown, because the endpoint exists."""
@@ -263,8 +260,7 @@ class BicsNetwork(StockNetwork):
         """Check that the removal of the endpoint has put the eSIM back into the stock."""
         sim = self._sim(iccid, time_left(timeout_s))
         if sim is not None and sim.endpoint_id is not None:
-            message = "the eSIM has an endpoint"
-            raise Rejected(message)
+            raise Rejected("the eSIM has an endpoint")
 
     def pass_over(self, iccid: str) -> bool:
         """Treat an eSIM as in use, although BICS lists it as free once it has no endpoint."""
@@ -403,11 +399,9 @@ class BicsNetwork(StockNetwork):
         """Return the text of the QR code."""
         sim = self._sim(iccid, time_left(timeout_s))
         if sim is None:
-            message = "bics knows no such eSIM"
-            raise Rejected(message)
+            raise Rejected("bics knows no such eSIM")
         if sim.activation_code is None:
-            message = "an eSIM without activation code"
-            raise NoActivationCode(message)
+            raise NoActivationCode("an eSIM without activation code")
         if not LPA.fullmatch(lpa := sim.activation_code.lpa):
             raise OddRecord(UNREADABLE.format("activationCode"))
         return ActivationCode(lpa)

@@ -5,9 +5,10 @@ A 401, also one inside a 200, means that nothing was done.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from app.adapters.networks.bics.wire import Outcome
+from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import Malformed, OddRecord, Reply, decode
 from app.adapters.remote.login import Login, LoginRefused
 from domain.links.network import NoSuchEndpoint
@@ -18,9 +19,6 @@ from domain.provider_errors import (
     Unavailable,
     becoming,
 )
-
-if TYPE_CHECKING:
-    from app.adapters.remote.api import RemoteApi
 
 T = TypeVar("T")
 Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
@@ -43,7 +41,7 @@ UNSETTLED = re.compile(r"time\s?d?[ -]?out|in progress|pending|internal|system",
 class Session:
     """The API with a login of its own. Thread-safe."""
 
-    def __init__(self, api: "RemoteApi", username: str, password: str) -> None:
+    def __init__(self, api: RemoteApi, username: str, password: str) -> None:
         self._api = api
         self._credentials = {"username": username, "password": password}
         self._login = Login("BICS", self._log_in)
@@ -96,8 +94,7 @@ class Session:
             deadline,
         )
         if reply.status in REFUSALS:
-            message = f"the API of bics refuses a change ({reply.status})"
-            raise Rejected(message)
+            raise Rejected(f"the API of bics refuses a change ({reply.status})")
         with becoming(Malformed):
             outcome = decode(reply, Outcome, RESPONSE)
             if outcome.result_code == "0" or outcome.code in done:
@@ -109,8 +106,7 @@ class Session:
     def _authorized(self, send: Send, deadline: Deadline) -> Reply:
         reply = self._login.call(send, _is_refused_login, deadline)
         if _is_refused_login(reply):
-            message = "the API of bics does not take the token that it gave"
-            raise Unavailable(message)
+            raise Unavailable("the API of bics does not take the token that it gave")
         return reply
 
     def _log_in(self, timeout_s: float) -> str:
@@ -118,8 +114,7 @@ class Session:
             "POST", "/login", json=self._credentials, headers=AJAX, timeout_s=timeout_s
         )
         if reply.status in REFUSALS or _is_refused_login(reply):
-            message = f"the API of bics refuses our login ({reply.status})"
-            raise LoginRefused(message)
+            raise LoginRefused(f"the API of bics refuses our login ({reply.status})")
         return decode(reply, str, "AccessToken")
 
 

@@ -9,13 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 from msgspec import Raw
 
 from app.adapters.networks.esimgo import wire
 from app.adapters.networks.wire import balance_of, entries, operators_by_country
+from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import (
     Malformed,
     OddRecord,
@@ -48,9 +49,6 @@ from domain.provider_errors import (
     becoming,
     in_doubt,
 )
-
-if TYPE_CHECKING:
-    from app.adapters.remote.api import RemoteApi
 
 # A bundle is usually put on its eSIM at once, but it may take ten minutes (guide "Ordering").
 SETTLES_AFTER = timedelta(minutes=10)
@@ -96,7 +94,7 @@ class EsimGo:
     background_reads_per_s = 1.0  # Each takes two of the eight calls a second.
     settles_after = SETTLES_AFTER
 
-    def __init__(self, api: "RemoteApi", key: str, clock: Clock, *, refunds: bool) -> None:
+    def __init__(self, api: RemoteApi, key: str, clock: Clock, *, refunds: bool) -> None:
         self._api = api
         self._key = key
         self._clock = clock
@@ -160,8 +158,7 @@ class EsimGo:
             found += wire.matching(listed, plan.provider_plan_id, since, until, behind)
             if len(listed) < ORDERS_PER_PAGE:
                 return sorted(found, key=lambda order: order.placed_at)
-        message = "more orders than can be looked through"
-        raise Unavailable(message)
+        raise Unavailable("more orders than can be looked through")
 
     def take_back(self, order: Order, *, timeout_s: float) -> bool:
         """Revoke the unused bundle of an order and get its price refunded; False if impossible.
@@ -214,13 +211,11 @@ class EsimGo:
             if not names:
                 return
             if len(present) == 1 and self._esim(endpoint_id, until()).installed_at is None:
-                message = "the last bundle of an eSIM that is not installed"
-                raise Rejected(message)
+                raise Rejected("the last bundle of an eSIM that is not installed")
         except NoSuchEndpoint:
             return
         if self._revoke(endpoint_id, names[0], addon_id, until) is None:
-            message = "eSIM Go keeps the bundle on the eSIM"
-            raise Rejected(message)
+            raise Rejected("eSIM Go keeps the bundle on the eSIM")
 
     def topups(
         self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float
@@ -278,8 +273,7 @@ class EsimGo:
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         lpa = self._esim(iccid, timeout_s).lpa
         if lpa is None:
-            message = "an eSIM without activation code, at $.matchingId"
-            raise NoActivationCode(message)
+            raise NoActivationCode("an eSIM without activation code, at $.matchingId")
         return ActivationCode(lpa)
 
     def notified(self, headers: Mapping[str, str], body: bytes) -> str | None:
@@ -297,14 +291,12 @@ class EsimGo:
             yield listed
             if len(listed) < CATALOGUE_PER_PAGE:
                 return
-        message = "a catalogue without an end"
-        raise Unavailable(message)
+        raise Unavailable("a catalogue without an end")
 
     def _esim(self, iccid: str, timeout_s: float) -> wire.EsimDetails:
         esim = decode(self._known(_path(iccid), timeout_s), wire.EsimDetails)
         if esim.iccid != iccid:
-            message = "eSIM Go answers about another eSIM, at $.iccid"
-            raise OddRecord(message)
+            raise OddRecord("eSIM Go answers about another eSIM, at $.iccid")
         return esim
 
     def _bundles(self, iccid: str, timeout_s: float) -> wire.Bundles:
@@ -320,8 +312,7 @@ class EsimGo:
         if reply.status in NO_SUCH_ESIM:
             raise NoSuchEndpoint
         if blames_the_request(reply):
-            message = f"eSIM Go answers about an eSIM with {reply.status}"
-            raise OddRecord(message)
+            raise OddRecord(f"eSIM Go answers about an eSIM with {reply.status}")
         return _answer(reply)
 
     def _read(self, path: str, timeout_s: float, query: Query | None = None) -> Reply:
@@ -390,8 +381,7 @@ class EsimGo:
             raise Unavailable(KEY_REFUSED)
         if reply.status == HTTPStatus.FORBIDDEN:
             self._require_key(until())
-        message = f"eSIM Go refuses it ({reply.status})"
-        raise Rejected(message)
+        raise Rejected(f"eSIM Go refuses it ({reply.status})")
 
 
 def _answer(reply: Reply) -> Reply:
@@ -399,8 +389,7 @@ def _answer(reply: Reply) -> Reply:
     if reply.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         raise Unavailable(KEY_REFUSED)
     if reply.status != HTTPStatus.OK:
-        message = f"eSIM Go answers with {reply.status}"
-        raise Unavailable(message)
+        raise Unavailable(f"eSIM Go answers with {reply.status}")
     return reply
 
 

@@ -42,8 +42,7 @@ class Calls:
         except SQLAlchemyError as error:
             raise Unavailable(_trouble(error)) from None
         if self._clock() > deadline:
-            message = "the simulated network has met its time-out"
-            raise Unavailable(message)
+            raise Unavailable("the simulated network has met its time-out")
 
     @contextmanager
     def changing(self, timeout_s: float) -> Iterator[Call]:
@@ -58,8 +57,7 @@ class Calls:
             with self._database.writing(durable=True) as connection:
                 yield Call(connection, now, deadline)
                 if self._clock() > deadline:
-                    message = "the simulated network has met its time-out"
-                    raise OutcomeUnknown(message)
+                    raise OutcomeUnknown("the simulated network has met its time-out")
                 committing = True
         except SQLAlchemyError as error:
             kind = OutcomeUnknown if committing else Unavailable
@@ -71,8 +69,7 @@ class Calls:
 
     def _start_call(self, timeout_s: float) -> tuple[datetime, datetime]:
         if timeout_s <= 0:
-            message = "no time is left to ask the simulated network"
-            raise Unavailable(message)
+            raise Unavailable("no time is left to ask the simulated network")
         now = self._clock()
         return now, now + timedelta(seconds=timeout_s)
 

@@ -1,12 +1,12 @@
 """The tables of the simulator and all statements on them: eSIMs in stock and endpoints."""
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from sqlalchemy import (
     Boolean,
     Column,
+    ColumnElement,
     Connection,
     Index,
     Integer,
@@ -14,7 +14,7 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
-    bindparam,
+    Update,
     func,
     select,
 )
@@ -22,8 +22,7 @@ from sqlalchemy import (
 from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.subscription import Subscription
 from domain.links.network import AvailableEsim
-from projections.engine.hot_reads import HotStatement, run
-from projections.engine.inserting import insert_into, insert_many
+from projections.engine.inserting import insert_into
 
 PAGE_ESIMS: Final = 50
 CHUNK_ESIMS: Final = 200  # Some milliseconds of work, once for this many creations.
@@ -61,46 +60,16 @@ class Inventory:
             Index(f"{name}_endpoints_by_iccid", "iccid"),
         )
 
-        self._build_esims()
-        self._build_endpoints()
-
-    def _build_esims(self) -> None:
-        """Build the statements about eSIMs once; building one costs more than running it."""
-        esim = self._esims.c
-        free = select(esim.iccid, esim.sponsor_profile_id).where(esim.is_free)
-        free = free.order_by(esim.sponsor_profile_id, esim.serial)
-        page = free.limit(bindparam("most")).offset(bindparam("first"))
-        self._free = HotStatement(page)
-        self._free_of_sponsor = HotStatement(
-            page.where(esim.sponsor_profile_id == bindparam("sponsor"))
-        )
-        mine = esim.iccid == bindparam("esim")
-        state = select(esim.is_free).where(mine)
-        self._state, self._state_locked = HotStatement(state), HotStatement(state.with_for_update())
-        self._mark = HotStatement(
-            self._esims.update().where(mine).values(is_free=bindparam("free"))
-        )
-
-    def _build_endpoints(self) -> None:
-        """Build the statements about endpoints once, for the same reason."""
-        columns = self._endpoints.c
-        mine = columns.endpoint_id == bindparam("endpoint")
-        present = select(columns.document).where(~columns.is_removed)
-        by_id = present.where(mine)
-        self._by_id, self._by_id_locked = HotStatement(by_id), HotStatement(by_id.with_for_update())
-        self._by_iccid = HotStatement(present.where(columns.iccid == bindparam("esim")))
-        self._ever = HotStatement(select(columns.document, columns.is_removed).where(mine))
-        change = self._endpoints.update().where(mine)
-        self._update = HotStatement(change.values(document=bindparam("new")))
-        self._remove = HotStatement(change.values(is_removed=True))
-
     def free_esims(
         self, connection: Connection, sponsor_profile_id: str | None, page: int
     ) -> list[AvailableEsim]:
         """Read one page of free eSIMs, oldest first within a sponsor profile; None: of any."""
-        statement = self._free if sponsor_profile_id is None else self._free_of_sponsor
-        span = {"most": PAGE_ESIMS, "first": page * PAGE_ESIMS}
-        rows = run(connection, statement, sponsor=sponsor_profile_id, **span)
+        esim = self._esims.c
+        free = select(esim.iccid, esim.sponsor_profile_id).where(esim.is_free)
+        if sponsor_profile_id is not None:
+            free = free.where(esim.sponsor_profile_id == sponsor_profile_id)
+        free = free.order_by(esim.sponsor_profile_id, esim.serial)
+        rows = connection.execute(free.limit(PAGE_ESIMS).offset(page * PAGE_ESIMS)).all()
         return [AvailableEsim(iccid, sponsor or None) for iccid, sponsor in rows]
 
     def fill(self, connection: Connection, sponsor_profile_id: str | None, wanted: int) -> None:
@@ -132,31 +101,32 @@ class Inventory:
 
     def is_free(self, connection: Connection, iccid: str, *, lock: bool = False) -> bool | None:
         """Tell whether an eSIM is free; None if it was never made."""
-        statement = self._state_locked if lock else self._state
-        row = _row(run(connection, statement, esim=iccid))
-        return None if row is None else bool(row[0])
+        state = select(self._esims.c.is_free).where(self._esims.c.iccid == iccid)
+        return connection.execute(state.with_for_update() if lock else state).scalar_one_or_none()
 
     def mark(self, connection: Connection, iccid: str, *, is_free: bool) -> None:
         """Take an eSIM out of the stock or put it back."""
-        run(connection, self._mark, esim=iccid, free=is_free)
+        this = self._esims.update().where(self._esims.c.iccid == iccid)
+        connection.execute(this.values(is_free=is_free))
 
     def ever(self, connection: Connection, endpoint_id: str) -> tuple[Subscription | None, bool]:
         """Read an endpoint; if there is none, the bool tells whether it was removed."""
-        row = _row(run(connection, self._ever, endpoint=endpoint_id))
-        if row is None or row[1]:
+        columns = self._endpoints.c
+        found = select(columns.document, columns.is_removed)
+        row = connection.execute(found.where(columns.endpoint_id == endpoint_id)).one_or_none()
+        if row is None or row.is_removed:
             return None, row is not None
-        return _decode(row[0]), False
+        return _decode(row.document), False
 
     def by_id(
         self, connection: Connection, endpoint_id: str, *, lock: bool = False
     ) -> Subscription | None:
         """Read an endpoint by its id, unless it was removed."""
-        statement = self._by_id_locked if lock else self._by_id
-        return _one(run(connection, statement, endpoint=endpoint_id))
+        return self._present(connection, self._endpoints.c.endpoint_id == endpoint_id, lock=lock)
 
     def by_iccid(self, connection: Connection, iccid: str) -> Subscription | None:
         """Read the endpoint of an eSIM, if it has one."""
-        return _one(run(connection, self._by_iccid, esim=iccid))
+        return self._present(connection, self._endpoints.c.iccid == iccid)
 
     def insert(self, connection: Connection, subscription: Subscription) -> None:
         row = {
@@ -165,24 +135,26 @@ class Inventory:
             "is_removed": False,
             "document": msgspec.json.encode(subscription),
         }
-        insert_many(connection, self._endpoints, [row])
+        connection.execute(self._endpoints.insert().values(row))
 
     def update(self, connection: Connection, subscription: Subscription) -> None:
         """Write the new state of an endpoint."""
         new = msgspec.json.encode(subscription)
-        run(connection, self._update, endpoint=subscription.endpoint_id, new=new)
+        connection.execute(self._change(subscription.endpoint_id).values(document=new))
 
     def remove(self, connection: Connection, endpoint_id: str) -> None:
         """Remove an endpoint; its row stays, so that its reference creates no second one."""
-        run(connection, self._remove, endpoint=endpoint_id)
+        connection.execute(self._change(endpoint_id).values(is_removed=True))
 
+    def _change(self, endpoint_id: str) -> Update:
+        return self._endpoints.update().where(self._endpoints.c.endpoint_id == endpoint_id)
 
-def _one(found: Any) -> Subscription | None:
-    row = _row(found)
-    return None if row is None else _decode(row[0])
-
-
-def _row(found: Any) -> Sequence[Any] | None:
-    rows = found.fetchall()  # All rows, because an open result would keep its old snapshot.
-    assert len(rows) <= 1, "a key names one row"
-    return rows[0] if rows else None
+    def _present(
+        self, connection: Connection, this: ColumnElement[bool], *, lock: bool = False
+    ) -> Subscription | None:
+        columns = self._endpoints.c
+        found = select(columns.document).where(this, ~columns.is_removed)
+        document = connection.execute(
+            found.with_for_update() if lock else found
+        ).scalar_one_or_none()
+        return None if document is None else _decode(document)

@@ -204,8 +204,7 @@ class SimulatedNetwork(StockNetwork):
         """Create the endpoint of a free eSIM, or return the one with this reference."""
         fault = self._accept(plan)
         if not base_plan:
-            message = "an endpoint needs a base plan"
-            raise Rejected(message)
+            raise Rejected("an endpoint needs a base plan")
         owner = self._owner_of and self._owner_of(iccid)
         with self._calls.changing(timeout_s) as call:
             earlier = self._earlier_result(call, iccid, reference)
@@ -240,8 +239,7 @@ class SimulatedNetwork(StockNetwork):
         with self._calls.changing(timeout_s) as call:
             free = self._inventory.is_free(call.connection, iccid, lock=True)
             if self._inventory.by_iccid(call.connection, iccid) is not None:
-                message = "the eSIM has an endpoint"
-                raise Rejected(message)
+                raise Rejected("the eSIM has an endpoint")
             if free is False:
                 self._inventory.mark(call.connection, iccid, is_free=True)
 
@@ -254,8 +252,7 @@ class SimulatedNetwork(StockNetwork):
             before, now, ahead = self._present(call, endpoint_id, owner)
             earlier = before.addon(reference)
             if earlier and (earlier.removed or earlier.provider_plan_id != plan.provider_plan_id):
-                message = "this reference was used for another plan, or its plan was removed"
-                raise Rejected(message)
+                raise Rejected("this reference was used for another plan, or its plan was removed")
             since = self._comes_at(fault, now)
             addon = earlier or addon_of(self._identifiers, endpoint_id, reference, plan, since)
             if earlier is None:
@@ -325,13 +322,11 @@ class SimulatedNetwork(StockNetwork):
     def _accept(self, plan: ProviderPlan) -> Fault | None:
         """Refuse a plan that cannot be sold; return the fault that a sandbox plan asks for."""
         if plan.data_mb < 1 or not 1 <= plan.validity_days <= VALIDITY_DAYS_MAX:
-            message = "a plan needs data and a validity that ends"
-            raise Rejected(message)
+            raise Rejected("a plan needs data and a validity that ends")
         fault = self._fault_of(plan)
         if fault in _REFUSED:
             kind, what = _REFUSED[fault]
-            message = f"the sandbox plays {what}"
-            raise kind(message)
+            raise kind(f"the sandbox plays {what}")
         return fault
 
     def _earlier_result(self, call: Call, iccid: str, reference: str) -> Subscription | None:
@@ -345,11 +340,9 @@ class SimulatedNetwork(StockNetwork):
         endpoint_id = self._identifiers.endpoint_id(iccid, reference)
         earlier, has_ended = self._inventory.ever(call.connection, endpoint_id)
         if earlier is None and not free:
-            message = "the eSIM is in use, or was not given back"
-            raise Rejected(message)
+            raise Rejected("the eSIM is in use, or was not given back")
         if has_ended:
-            message = "the endpoint of this reference has ended"
-            raise Rejected(message)
+            raise Rejected("the endpoint of this reference has ended")
         return earlier
 
     def _comes_at(self, fault: Fault | None, now: datetime) -> datetime:
@@ -387,8 +380,7 @@ class SimulatedNetwork(StockNetwork):
         if how == "slow":
             self._wait(timeout_s)
         if how is not None:
-            message = f"the sandbox plays a change that is {how}"
-            raise CHANGES[how](message)
+            raise CHANGES[how](f"the sandbox plays a change that is {how}")
         return owner
 
     def _time(self, call: Call, owner: UUID | None) -> tuple[datetime, timedelta]:
@@ -400,11 +392,9 @@ class SimulatedNetwork(StockNetwork):
         """Delay the reply, or lose the first one, if the sandbox plan asks for that."""
         if since > call.now:
             self._wait(self._calls.left_s(call))
-            message = "the sandbox plays a reply that is late"
-            raise OutcomeUnknown(message)
+            raise OutcomeUnknown("the sandbox plays a reply that is late")
         if is_new and fault is Fault.LOST_REPLY:
-            message = "the sandbox plays a reply that is lost"
-            raise OutcomeUnknown(message)
+            raise OutcomeUnknown("the sandbox plays a reply that is lost")
 
     def _present(
         self, call: Call, endpoint_id: str, owner: UUID | None, *, lock: bool = True
@@ -412,8 +402,7 @@ class SimulatedNetwork(StockNetwork):
         found = self._inventory.by_id(call.connection, endpoint_id, lock=lock)
         now, ahead = self._time(call, owner)
         if found is None or found.created_at > now:
-            message = "the network knows no such endpoint"
-            raise NoSuchEndpoint(message)
+            raise NoSuchEndpoint("the network knows no such endpoint")
         return found, now, ahead
 
     def _read(self, endpoint_id: str, timeout_s: float) -> Present:
@@ -425,8 +414,7 @@ class SimulatedNetwork(StockNetwork):
 
     def _reach(self, found: Subscription | None) -> None:
         if self._sandbox and found is not None and found.unreachable:
-            message = "the sandbox plays a network that cannot be reached"
-            raise Unavailable(message)
+            raise Unavailable("the sandbox plays a network that cannot be reached")
 
 
 def _reachable_or_not(subscription: Subscription, fault: Fault | None) -> Subscription:

@@ -239,8 +239,7 @@ class Subscription(Struct, frozen=True):
         there = self._in_use(now, None, lambda it: it.used_mb)
         covered = there.covered(now)
         if not covered or country not in known or country not in (covered[-1] or known):
-            message = "the plan in use does not work in this country"
-            raise NoPlan(message)
+            raise NoPlan("the plan in use does not work in this country")
         habits = replace(there.habits, reached_at=now)
         return replace(there, habits=habits, roams_in=country)
 
@@ -260,8 +259,7 @@ class Subscription(Struct, frozen=True):
         valid = [it for it in settled.addons if it.is_listed(now) and not it.has_expired(now)]
         meant = [it for it in valid if addon_id in {None, it.addon_id}]
         if not meant:
-            message = "the plan is over"
-            raise NoPlan(message)
+            raise NoPlan("the plan is over")
         plan = next((it for it in meant if it.remaining_mb(now) > 0), meant[0])
         started_at, used = plan.started_at or now, used_mb(plan)
         started = replace(plan, started_at=started_at, used_mb=used)

@@ -99,7 +99,7 @@ def test_the_service_works_and_cannot_change_events(served: Installation) -> Non
     buyer.dismiss()
     assert process.log.get(BulkJob, job).finished_at is not None
     process.projector.catch_up()
-    parts = (process.log, process.views, process.positions, process.models)
+    parts = (process.source, process.models)
     rebuild_all(*parts)
     assert erase_months(process.vault, "9999-12") == 1
     head = process.log.head()

@@ -96,9 +96,9 @@ def test_nobody_is_told_of_mere_steps_until_somebody_waits_for_a_read_model(
     with psycopg.connect(url, autocommit=True) as listener:
         listener.execute(f"LISTEN {CHANNEL}")
         process.look_up(organization_id)
-        assert wait_until_projected(process.log, process.views, process.positions, [name]) is False
+        assert wait_until_projected(process.source, [name]) is False
         process.projector.catch_up()
-        assert wait_until_projected(process.log, process.views, process.positions, [name])
+        assert wait_until_projected(process.source, [name])
         notify(url)
         heard = [each.payload for each in listener.notifies(timeout=PATIENCE_S, stop_after=2)]
     assert heard == [NONE, ""], "of the charge none, one of the wait, none of a wait that is over"

@@ -149,6 +149,7 @@ def test_a_lost_secret_is_renewed_again(tenant: Tenant, monkeypatch: pytest.Monk
 def test_a_deleted_client_is_refused_as_one_that_an_operator_has_revoked(tenant: Tenant) -> None:
     service, accounts = tenant.service, tenant.service.container.accounts
     mine, theirs = peer(tenant), peer(tenant)
+    assert rotate(tenant, mine.client_id, "k-1").status_code == 200
     for each in (mine, theirs):
         assert each.get("/v1/wallet").status_code == 200
     assert delete(tenant, mine.client_id).json["data"]["id"] == mine.client_id
@@ -162,9 +163,11 @@ def test_a_deleted_client_is_refused_as_one_that_an_operator_has_revoked(tenant:
         assert each.client_id not in listed(tenant)
         assert rotate(tenant, each.client_id).status_code == 404
         assert delete(tenant, each.client_id).status_code == 200
+    again = rotate(tenant, mine.client_id, "k-1")
+    assert (again.status_code, "client_secret" in again.json["data"]) == (200, False)
     history = service.container.log.history(api_client_id(mine.client_id))
     assert history[-1].actor == f"client:{tenant.client_id}"  # type: ignore[attr-defined]  # It is revoked.
-    assert [type(each) for each in history] == [ApiClient.Registered, ApiClient.Revoked]
+    assert [type(each) for each in history[1:]] == [ApiClient.SecretRotated, ApiClient.Revoked]
 
 
 def test_tokens_of_a_renewed_client_stay_good_until_they_expire(tenant: Tenant) -> None:
@@ -247,6 +250,7 @@ def test_secrets_are_renewed_so_often_a_day_by_partners(
     assert int(refused.headers["Retry-After"]) > 0
     accounts, day = service.container.accounts, timedelta(days=1)
     accounts.rotate_secret(tenant.client_id, "a-hash", service.cause(), day)  # An operator may.
+    assert rotate(tenant, tenant.client_id, "k-1").status_code == 429
     clock.forward(days=1)
     tenant = Tenant(service, tenant.id, peer(tenant).client_id)
     assert rotate(tenant, tenant.client_id, "k-1").status_code == 200

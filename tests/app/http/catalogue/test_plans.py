@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Tenant, fields_of
+from tests.app.http.service import Service, Tenant, fields_of
 from tests.installation import SetClock
 from tests.plan_files import covering, import_plans, plan, stored
 
@@ -14,6 +14,8 @@ PLANS = "/v1/plans"
 UNKNOWN = """
     region=XX region=eu region=EU&region=AS country=UK country=ß country=dé country=Germany
     coverage_type=world coverage_type=Local sponsor_profile=a%00 page=0 per_page=101 per_page=x
+    search=a%00 max_price=4,50 max_price=-1 max_price=1e3 max_price=01 max_price=٣ max_price=NaN
+    max_price=0.0000001 max_price=1000000000000 sort=Name sort=created_at sort=--name sort=name,id
 """
 
 
@@ -26,6 +28,23 @@ def test_a_filter_that_names_nothing_is_refused(acme: Tenant) -> None:
     for sent, meant in others.items():
         (problem,) = fields_of(acme.get(f"{PLANS}?country={sent}"))["country"]
         assert problem.endswith(meant)
+    assert fields_of(acme.get(f"{PLANS}?search={'x' * 10_000}")) == {
+        "search": ["Longer than maximum length 255."]
+    }
+    (problem,) = fields_of(acme.get(f"{PLANS}?sort=cost"))["sort"]
+    assert problem == "Must be one of: name, -name, price, -price."
+
+
+def test_nobody_finds_the_plan_of_another(service: Service) -> None:
+    acme, rival = service.tenant(), service.tenant()
+    own = {"organization_id": str(acme.id), "retail_price": "0.01"}
+    import_plans(service.container, plan("Secret Łódź", **own))
+    service.container.projector.catch_up()
+    (found,) = acme.get(f"{PLANS}?search=łÓDŹ").json["data"]["data"]
+    for query in ("search=secret", f"search={found['id']}", "max_price=0.01", "sort=price"):
+        for tenant, sees in ((acme, True), (rival, False)):
+            listed = tenant.get(f"{PLANS}?{query}&per_page=1").json["data"]
+            assert (found in listed["data"]) == sees, query
 
 
 def test_a_price_that_takes_effect_is_the_price_from_then_on(make_service: MakeService) -> None:

@@ -21,9 +21,12 @@ PATHS = [
     "/v1/wallet",
     "/v1/transactions",
     "/v1/transactions/8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11",
+    "/v1/plans",
+    "/v1/links",
     "/auth/token",
 ]
 FIELDS = ["phone_number", "phone_numbers", "page", "per_page", "kind", "from", "to", "reference"]
+FIELDS += ["search", "max_price", "sort", "plan_id", "created_from", "expires_before"]
 NUMBERS = ["+971508245915", "+15005550001", "+9991234567", " 14155552671"]
 TEXT = st.text(max_size=20) | st.sampled_from(NUMBERS)
 HEADER = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"))

@@ -274,7 +274,8 @@ def test_links_lead_from_a_reply_to_an_operation(document: dict[str, Any]) -> No
 
 
 FILTERS = {"from", "to", "kind", "reference", "region", "country", "coverage_type"}
-FILTERS |= {"changed_since", "sponsor_profile", "status", "search"}
+FILTERS |= {"changed_since", "sponsor_profile", "status", "search", "max_price", "sort"}
+FILTERS |= {"created_from", "created_to", "plan_id", "expires_before"}
 
 
 def test_a_filter_may_be_empty_and_holds_no_nul(document: dict[str, Any], acme: Tenant) -> None:

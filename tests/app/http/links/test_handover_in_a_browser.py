@@ -1,9 +1,11 @@
 """The traveller's page as people meet it: in Chromium, on a phone of 390 pixels and on paper."""
 
+from base64 import b64encode
 from collections.abc import Iterator
 
 import pytest
 
+from app.http.links.qr import as_png
 from app.http.links.traveller import LANGUAGES, WORDS
 from tests.app.http.buying import FREE, Buyer
 from tests.app.http.links.test_handover import NOWHERE, SHOP, page_of
@@ -28,12 +30,16 @@ def root(service: Service) -> Iterator[str]:
 def test_every_language_fits_a_phone_and_can_be_read(
     browser: Browser, acme: Buyer, root: str, axe: str, scheme: str
 ) -> None:
-    link = acme.link(FREE)
+    link, logo = acme.link(FREE), b64encode(as_png(SHOP, 64)).decode()
+    acme.service.container.accounts.change_organization(
+        acme.id, lambda its: its.set_brand("#ffd400", logo, acme.service.cause())
+    )
     for language in LANGUAGES:
         path = page_of(acme, link, language=language, top_up_url=SHOP)
         with browser.page(PHONE, dark=scheme == "dark") as page:
             page.open(f"{root}{path}")
             assert page.text("h1") == WORDS[language]["title"]
+            assert page.value("document.querySelector('.brand img').naturalWidth") > 0
             assert page.value(SIDE) == WORDS[language]["dir"]
             assert page.value(OVERFLOW) == 0, language
             assert page.flaws(axe) == [], language

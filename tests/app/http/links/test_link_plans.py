@@ -120,6 +120,18 @@ def test_what_is_offered_can_be_cut_to_a_country(acme: Buyer, link: dict[str, An
     assert list(fields_of(acme.read(link, "/topup-plans", country="UK"))) == ["country"]
 
 
+@pytest.mark.any_database
+def test_what_is_offered_can_be_searched_and_sorted(acme: Buyer, link: dict[str, Any]) -> None:
+    assert offers(acme, link, search="MORE") == [MORE]
+    assert offers(acme, link, search="france", sort="-name") == [MORE, BASIC]
+    assert offers(acme, link, max_price="0.00") == [FREE]
+    dearest = offers(acme, link, sort="-price")  # What costs the same stays in its order.
+    assert dearest == [BASIC, MORE, *offers(acme, link, sort="price")[1:-2], FREE]
+    assert offers(acme, link, sort="name") == sorted(SOLD)
+    wrong = acme.read(link, "/topup-plans", sort="nearest", max_price="-1", search="x" * 256)
+    assert set(fields_of(wrong)) == {"sort", "max_price", "search"}
+
+
 def test_a_drained_network_has_nothing_to_add(make_service: MakeService) -> None:
     service = make_service().start()
     shop, parts = buyer(service), service.container

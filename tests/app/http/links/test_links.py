@@ -77,6 +77,57 @@ def test_a_search_finds_what_was_pasted(acme: Buyer) -> None:
     assert every == acme.get(f"{LINKS}?status=active").json["data"]["meta"]["total"]
 
 
+REFUSED = """
+    created_from=yesterday created_to=2026-11-21T08:00:00 expires_before=2026-13-01 expires_before=1
+    expires_before=2026-11-21%00 plan_id=1 plan_id=%00 plan_id=8C1F0C7E5B1F4A5E8A440F6F6F0E2D11
+    sort=name sort=-price sort=Created_At sort=created_at,expires_at search=a%00 status=lost
+"""
+
+
+def test_a_filter_of_links_that_says_nothing_is_refused(acme: Buyer) -> None:
+    for query in REFUSED.split():
+        (field,) = fields_of(acme.get(f"{LINKS}?{query}&page=1"))
+        assert query.startswith(f"{field}="), query
+    (problem,) = fields_of(acme.get(f"{LINKS}?sort=price"))["sort"]
+    assert problem == "Must be one of: created_at, -created_at, expires_at, -expires_at."
+    assert [*fields_of(acme.get(f"{LINKS}?search={'x' * 10_000}&plan_id=1&sort=up"))] == [
+        *("search", "plan_id", "sort")
+    ]
+
+
+def test_links_are_found_by_what_was_sold_and_when_it_ends(acme: Buyer) -> None:
+    """A date is its first instant; a plan finds only the links of who asks."""
+    shop, rival = buyer(acme.service), buyer(acme.service)
+
+    def listed(query: str, who: Buyer = shop) -> list[str]:
+        page = who.get(f"{LINKS}?{query}").json["data"]
+        assert page["meta"]["total"] >= len(page["data"])
+        return [each["id"] for each in page["data"]]
+
+    first, second = shop.link(FREE), shop.link(FREE)
+    ids = [first["id"], second["id"]]
+    shop.service.until_projected("links")
+    at, later = (each["created_at"] for each in (first, second))
+    plan = shop.plans[FREE]
+    assert listed(f"plan_id={plan}&sort=created_at&per_page=1&page=2") == [second["id"]]
+    assert listed(f"plan_id={plan.upper()}&sort=-created_at") == ids[::-1]
+    assert listed(f"plan_id={MISSING}") == []
+    assert set(listed(f"created_from={at}")) == set(ids)
+    assert listed("created_from=2099-01-01") == listed(f"created_to={at[:10]}") == []
+    assert set(listed("created_from=&created_to=2099-01-01&plan_id=&sort=&expires_before=")) == {
+        *ids
+    }
+    assert (listed("expires_before=2099-01-01"), later >= at) == ([], True)
+    play = f"/v1/sandbox/links/{second['id']}"
+    used = shop.post(play, json={"action": "use", "percent": 10}).json["data"]
+    shop.service.until_projected("links")
+    assert listed("expires_before=2099-01-01&status=active&search=8") == [second["id"]]
+    assert listed(f"expires_before={used['expires_at'][:10]}") == []
+    assert listed("sort=expires_at") == listed("sort=-expires_at") == ids[::-1]
+    for query in (f"plan_id={plan}", "sort=created_at", "expires_before=2099-01-01", "search=8"):
+        assert listed(query, rival) == [], query
+
+
 def test_a_flag_is_read_as_languages_write_it(acme: Buyer) -> None:
     link = acme.link(FREE)
     for flag in ("True", "TRUE", "true", "1"):
