@@ -1,6 +1,6 @@
 """Stores the version of each set of own tables, so that a release recognizes older tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, inspect, select
@@ -58,11 +58,10 @@ def ensure(own: OwnTables) -> None:
             connection.execute(_VERSIONS.insert().values(name=own.name, version=own.version))
 
 
-def is_current(own: OwnTables) -> bool:
-    """Tell whether a set of tables has this version; raises NewerSchema for a later one."""
-    found = versions(own.database).get(own.name)
-    _refuse_newer(own, found)
-    return found == own.version
+def is_current(own: OwnTables, found: Mapping[str, int]) -> bool:
+    """Tell whether `versions` has this one of a set; raises NewerSchema for a later one."""
+    _refuse_newer(own, found.get(own.name))
+    return found.get(own.name) == own.version
 
 
 def _refuse_newer(own: OwnTables, found: int | None) -> None:

@@ -118,8 +118,10 @@ def _lost_log(location: str) -> str:
 
 def is_migrated(container: Container) -> bool:
     """Tell whether the own tables are those of this release."""
-    has_files = container.persistence.has_all_files()
-    return has_files and all(is_current(own) for own in container.own_tables)
+    if not container.persistence.has_all_files():
+        return False
+    found = table_versions(container)
+    return all(is_current(own, found) for own in container.own_tables)
 
 
 def lost_events(container: Container) -> str | None:
@@ -140,7 +142,7 @@ def lost_events(container: Container) -> str | None:
 
 def table_versions(container: Container) -> dict[str, int]:
     """Return the version of each set of own tables that exists."""
-    return {**versions(container.stores), **versions(container.vault.database)}
+    return {**versions(container.stores), **versions(container.views)}
 
 
 def newer_tables(container: Container, found: Mapping[str, int]) -> list[str]:
