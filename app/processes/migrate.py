@@ -142,7 +142,8 @@ def lost_events(container: Container) -> str | None:
 
 def table_versions(container: Container) -> dict[str, int]:
     """Return the version of each set of own tables that exists."""
-    return {**versions(container.stores), **versions(container.views)}
+    databases = (container.stores, container.views, container.vault.database)
+    return {name: version for each in databases for name, version in versions(each).items()}
 
 
 def newer_tables(container: Container, found: Mapping[str, int]) -> list[str]:
