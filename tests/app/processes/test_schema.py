@@ -44,7 +44,8 @@ def test_sets_of_1_0_0_are_no_later_ones_and_its_pieces_of_numbers_go(process: P
         run(process.stores, FORMER.format(name))
     migrate(process)
     assert not newer_tables(process, table_versions(process))
-    assert table_versions(process) == {each.name: each.version for each in process.own_tables}
+    own = {each.name: each.version for each in process.own_tables}
+    assert table_versions(process).items() >= own.items()
     with process.stores.reading() as connection:
         assert not inspect(connection).has_table("network_number_parts")
 
