@@ -91,7 +91,7 @@ def test_every_read_of_a_read_model_waits_for_it(
     known = {"link": shop.link(FREE)["id"], "plan": shop.plans[FREE]}
 
     def noted(*given: Any) -> bool:
-        waited.extend(given[3])
+        waited.extend(given[1])
         return wait(*given)
 
     monkeypatch.setattr(replies, "wait_until_projected", noted)
