@@ -159,6 +159,11 @@ class DueList(ReadModel):
         first = self._all.where(owner, text(_IS_DUE)).limit(bindparam("most"))
         in_turn = (columns.due_at, columns.position, columns.part)
         self._first = HotStatement(first.order_by(*in_turn))
+        # The skipped are one value: of values one by one a statement has 65,535 at most.
+        fees = columns.part == FEE, ~OneOf(columns.owner, "skipped"), text(_IS_DUE)
+        self._fees = HotStatement(
+            self._all.where(*fees).order_by(*in_turn).limit(bindparam("most"))
+        )
         # One step of the index for each owner, however many rows it has.
         next_one = select(columns.owner).where(text(_IS_DUE)).order_by(columns.owner).limit(1)
         start = next_one.where(columns.owner > bindparam("behind")).scalar_subquery()
@@ -229,10 +234,8 @@ class DueList(ReadModel):
         self, connection: Connection, now: datetime, skipped: Collection[str], most: int
     ) -> list[Due]:
         """Return the fees that fell due first, but those of some owners."""
-        columns = self.rows.c
-        due = columns.part == FEE, columns.owner.not_in(skipped), text(_IS_DUE)
-        in_turn = self._all.where(*due).order_by(columns.due_at, columns.position).limit(most)
-        return _read(connection.execute(in_turn, _moments(now)))
+        values = {"skipped": [*skipped], "most": most, **_moments(now)}
+        return _read(run(connection, self._fees, **values))
 
     def knows(self, connection: Connection, stream_id: UUID) -> bool:
         """Tell whether a stream has work in this list."""

@@ -160,6 +160,16 @@ def test_a_round_has_bounds_and_those_who_cannot_pay_hold_up_nobody(
     assert [charged(process, each) for each in organizations] == 2 * [[]] + 3 * [FEBRUARY]
 
 
+def test_however_many_cannot_pay_a_fee_is_found(process: Process, clock: SetClock) -> None:
+    """A statement of PostgreSQL has 65,535 values at most, and one of SQLite 250,000 or fewer."""
+    due = fall_due(process, customer(process), "2026-01")
+    process.projector.catch_up()
+    resting, look = {f"fee {uuid4()}" for _ in range(260_000)}, process.due_list.fees
+    (found,) = process.views.read(look, clock(), resting, 9)
+    assert found.id == due
+    assert process.views.read(look, clock(), resting | {found.owner}, 9) == []
+
+
 @pytest.mark.any_database
 def test_fees_are_charged_in_the_order_in_which_they_fell_due(
     process: Process, clock: SetClock
