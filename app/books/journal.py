@@ -20,7 +20,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from app.books.postings import PLAY_MONEY, WALLETS, opposite_of, postings_of, word_of, work_of
+from app.books.postings import (
+    CLAIMS,
+    DEPOSITS,
+    PLAY_MONEY,
+    WALLETS,
+    opposite_of,
+    postings_of,
+    word_of,
+    work_of,
+)
 from app.books.trial_balance import USES, MonthBalance
 from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.errors import NotPossible
@@ -39,10 +48,11 @@ OWED, ROUNDING = "Liabilities:", "Rounding"
 # Each of these needs an account; those below may have their own.
 INCOME = ("Income", "Income:Refunds")
 PROVIDERS = ("Expenses:Providers", "Liabilities:Providers")
-ROOTS = ("Assets:Deposits", WALLETS, *INCOME, "Expenses:Adjustments", *PROVIDERS, ROUNDING)
+ROOTS = (DEPOSITS, WALLETS, *INCOME, "Expenses:Adjustments", *PROVIDERS, ROUNDING)
 # Without an account of its own play money cannot be booked, least of all as a deposit.
 BELOW = [
     PLAY_MONEY,
+    CLAIMS,
     *(f"{root}:{word_of(kind)}" for root in INCOME for kind in CHARGED_FOR.values()),
 ]
 Accounts = Mapping[str, Any]  # The file of the operator, as it was read and checked.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import takewhile
-from typing import NoReturn
+from typing import Any, Literal, NoReturn
 from uuid import UUID
 
 from domain.accounts.approvals import (
@@ -31,15 +31,25 @@ from domain.accounts.organization import (
 from domain.accounts.prices import Prices
 from domain.accounts.refund_by_hand import HandRefund, Refundable, RefundByHand
 from domain.accounts.spending import Spending
-from domain.accounts.wallet import DEPOSIT, Adjustment, Deposit, Wallet, deposit_id, wallet_id
+from domain.accounts.wallet import (
+    BOOKINGS,
+    DEPOSIT,
+    Adjustment,
+    Booking,
+    Deposit,
+    Reversal,
+    Wallet,
+    wallet_id,
+)
 from domain.cause import Cause
 from domain.errors import Conflict, NotFound, NotPossible, refuse_other
 from domain.ids import derive_id
 from domain.log.aggregate import Event, Root
 from domain.log.log import Log, retry_on_conflict
+from domain.money import format_amount
 from domain.months import first_instant, month_of
 
-Booking = Deposit | Adjustment | Proposal
+Moving = Literal["deposit", "adjustment", "reversal", "payout"]
 ROTATED = f"The secret of this client was renewed {ROTATIONS_MAX} times today."
 COMMIT_LAG_MAX = timedelta(days=1)  # An entry is committed at most this long after its date.
 
@@ -287,17 +297,58 @@ class Accounts:
     def deposit(
         self, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
     ) -> Wallet:
-        """Book a payment once per reference; NotPossible if the reference had another amount.
-
-        Raises WaitsForApproval for one above the approval limit.
-        """
-        stream_id = deposit_id(organization_id, reference)
-        if self.log.find(Deposit, stream_id) is None:
-            facts = {"amount_micros": amount_micros, "reference": reference}
-            owner = {"organization_id": organization_id}
-            self._wait_to_move(Proposal.of(cause, "deposit", stream_id, **owner, **facts), cause)
-        self.book_deposit(organization_id, amount_micros, reference, cause)
+        """Book a payment once per reference, as `move` does, and return the wallet."""
+        self.move("deposit", organization_id, amount_micros, reference, cause)
         return self.wallet(organization_id)
+
+    def adjust(
+        self,
+        organization_id: UUID,
+        amount_micros: int,
+        reason: str,
+        cause: Cause,
+        *,
+        reference: str,
+    ) -> Booking:
+        """Correct a balance by a signed amount, as `move` does."""
+        return self.move(
+            "adjustment", organization_id, amount_micros, reference, cause, reason=reason
+        )
+
+    def move(  # Each is a fact of the booking.
+        self,
+        kind: Moving,
+        organization_id: UUID,
+        amount_micros: int | None,
+        reference: str,
+        cause: Cause,
+        **facts: Any,
+    ) -> Booking:
+        """Book by command, once per reference; `facts` are `Booking.FACTS` of its class.
+
+        None: all of the deposit that is reversed. Raises InsufficientBalance if the balance would
+        become negative, NotPossible if the reference had other facts, or a deposit is reversed
+        twice or by more than it was, and WaitsForApproval for an amount above the approval limit.
+        """
+        micros = amount_micros or 0
+        if kind == "reversal":
+            micros = self._reversible(organization_id, facts["deposit"], amount_micros)
+        made = BOOKINGS[kind].make(organization_id, reference, micros, cause, **facts)
+        if self.log.find(type(made), made.id) is None:
+            named = [made.id, *([reference] if kind == "reversal" else [])]
+            owner = {"organization_id": organization_id, "reference": reference}
+            facts["amount_micros"] = micros
+            self._wait_to_move(Proposal.of(cause, kind, *named, **owner, **facts), cause)
+        self._book(made, cause)
+        return self.log.get(type(made), made.id)
+
+    def _reversible(self, organization_id: UUID, deposit: str, micros: int | None) -> int:
+        """Return how much of a deposit is reversed; raises NotPossible for more than it was."""
+        stream_id = Deposit.id_of(organization_id, deposit)
+        paid_in = self.log.get(Deposit, stream_id, f"deposit {deposit}").amount_micros
+        if micros is not None and micros > paid_in:
+            raise NotPossible(f"deposit {deposit} was {format_amount(paid_in)}")
+        return micros or paid_in
 
     def book_deposit(
         self,
@@ -311,31 +362,10 @@ class Accounts:
 
         This needs no approval. Play money is of another `kind`.
         """
-        made = Deposit.make(organization_id, reference, amount_micros, cause, kind=kind)
+        event = Deposit.Made if kind == DEPOSIT else Deposit.Played
+        made = Deposit.make(organization_id, reference, amount_micros, cause, event=event)
         is_new = self._book(made, cause)
         return self.log.get(Deposit, made.id), is_new
-
-    def adjust(
-        self,
-        organization_id: UUID,
-        amount_micros: int,
-        reason: str,
-        cause: Cause,
-        *,
-        reference: str,
-    ) -> Adjustment:
-        """Correct a balance by a signed amount, once per reference.
-
-        Raises InsufficientBalance if it would become negative, NotPossible if the reference had
-        another amount or reason, and WaitsForApproval as `deposit` does.
-        """
-        made = Adjustment.make(organization_id, reference, amount_micros, reason, cause)
-        if self.log.find(Adjustment, made.id) is None:
-            facts = {"amount_micros": amount_micros, "reference": reference, "reason": reason}
-            owner = {"organization_id": organization_id}
-            self._wait_to_move(Proposal.of(cause, "adjustment", made.id, **owner, **facts), cause)
-        self._book(made, cause)
-        return self.log.get(Adjustment, made.id)
 
     def approve(self, waiting_id: UUID, cause: Cause) -> Proposal:
         """Do what was proposed, or let who has asked do it; raises NotPossible as `require_two`.
@@ -361,7 +391,7 @@ class Accounts:
         """Commit an approval together with what it approves."""
         made, micros = approved.made, approved.made.amount_micros
         match made.kind:
-            case "deposit" | "adjustment":
+            case "deposit" | "adjustment" | "reversal" | "payout":
                 self._book_approved(approved, cause)
             case "refund":
                 self._refund_approved(approved, cause)
@@ -389,17 +419,15 @@ class Accounts:
         raise NotPossible(f"the {approved.made.kind}{named} was made meanwhile: reject this")
 
     def _book_approved(self, approved: Proposal, cause: Cause) -> None:
-        made, owner = approved.made, approved.made.organization_id
-        assert owner is not None
-        given, more = (owner, made.reference or "", made.amount_micros or 0), made.reason or ""
-        booking: Deposit | Adjustment
-        if made.kind == "deposit":
-            booking = Deposit.make(*given, cause, proposal=approved.id)
-        else:
-            booking = Adjustment.make(*given, more, cause, proposal=approved.id)
-        if self.log.find(type(booking), booking.id) is not None:
+        made, kind = approved.made, BOOKINGS[approved.made.kind]
+        assert made.organization_id is not None
+        given = (made.organization_id, made.reference or "", made.amount_micros or 0)
+        facts = {name: getattr(made, name) for name in kind.FACTS}
+        booking = kind.make(*given, cause, proposal=approved.id, **facts)
+        if self.log.find(kind, booking.id) is not None:
             self._refuse_done(approved)
-        self.committer.commit(wallet_id(owner), self._entry(booking, cause), approved, booking)
+        wallet, change = wallet_id(booking.organization_id), self._entry(booking, cause)
+        self.committer.commit(wallet, change, approved, booking)
 
     def _refund_approved(self, approved: Proposal, cause: Cause) -> None:
         made, owner = approved.made, approved.made.organization_id
@@ -461,19 +489,16 @@ class Accounts:
         self._save_once(proposal, lambda: self.log.append(proposal))
         raise WaitsForApproval(self.log.get(Proposal, proposal.id))
 
-    def _book(self, booking: Deposit | Adjustment, cause: Cause) -> bool:
+    def _book(self, booking: Booking, cause: Cause) -> bool:
         """Save a booking with its wallet entry; False when it was saved before."""
         wallet, change = wallet_id(booking.organization_id), self._entry(booking, cause)
         return self._save_once(booking, lambda: self.committer.commit(wallet, change, booking))
 
-    def _entry(self, booking: Deposit | Adjustment, cause: Cause) -> Change:
+    def _entry(self, booking: Booking, cause: Cause) -> Change:
         """Return what makes the wallet entry of a booking."""
-        code = self.currency.code
-        if isinstance(booking, Deposit):
-            return lambda held: held.deposit(booking, code, cause)
-        return lambda held: held.adjust(booking, code, cause)
+        return lambda held: held.enter(booking, self.currency.code, cause)
 
-    def _save_once(self, booking: Booking, save: Callable[[], int]) -> bool:
+    def _save_once(self, booking: Booking | Proposal, save: Callable[[], int]) -> bool:
         """Save a booking; False when it was saved before."""
         assert booking.organization_id is not None
         self.wallet(booking.organization_id)
@@ -498,18 +523,21 @@ class Accounts:
     def _organization(self, organization_id: UUID) -> Organization:
         return self.log.get(Organization, organization_id, f"organization {organization_id}")
 
-    def _exists(self, booking: Booking) -> bool:
+    def _exists(self, booking: Booking | Proposal) -> bool:
         earlier = self.log.find(type(booking), booking.id)
         if earlier is None:
             return False
-        noun = booking.made.kind if isinstance(booking, Proposal) else type(booking).TOPIC
+        noun = booking.made.kind if isinstance(booking, Proposal) else booking.TOPIC
+        if isinstance(booking, Reversal) and earlier.reference != booking.reference:
+            message = f"deposit {booking.deposit} was reversed with reference {earlier.reference}"
+            raise NotPossible(message)
         state = getattr(earlier, "state", None)
         if state == "rejected" or (state == "proposed" and isinstance(earlier, Adjustment)):
             message = f"the {noun} with reference {booking.reference} was {state}: use another one"
             raise NotPossible(message)
-        for what in ("amount_micros", "reason"):
+        for what in ("amount_micros", "reason", "value_date"):
             if getattr(earlier, what, None) != getattr(booking, what, None):
-                other = what.removesuffix("_micros")
+                other = what.removesuffix("_micros").replace("_", " ")
                 message = f"the {noun} with reference {booking.reference} has another {other}"
                 raise NotPossible(message)
         return True
@@ -517,6 +545,6 @@ class Accounts:
 
 def _spent_micros(event: Event) -> int:
     """Return what an event of a wallet adds to what was spent in the month."""
-    if not isinstance(event, Wallet.Charged | Wallet.Refunded):
-        return 0
-    return event.amount_micros if isinstance(event, Wallet.Charged) else -event.amount_micros
+    if isinstance(event, Wallet.Charged | Wallet.Refunded):
+        return -event.change_micros
+    return 0

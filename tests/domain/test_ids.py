@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from domain.accounts.monthly_fee import monthly_fee_id
 from domain.accounts.organization import api_client_id
-from domain.accounts.wallet import deposit_id, wallet_id
+from domain.accounts.wallet import Deposit, wallet_id
 from domain.ids import derive_id
 from domain.links.esim import esim_id
 from domain.links.link import link_id
@@ -29,7 +29,7 @@ PARTS = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4)
         (derive_id("transaction", ORGANIZATION), "6dcef6f7-f8df-5401-88a3-7f4ad8f20075"),
         (derive_id("refund", ORGANIZATION, 0), "8594c8ac-3351-5285-9da6-c98307e543be"),
         (wallet_id(ORGANIZATION), "60174df3-fdf4-577a-b245-9deaca92c403"),
-        (deposit_id(ORGANIZATION, "bank-1"), "de8dfe37-c123-5211-a5cb-020470b117b3"),
+        (Deposit.id_of(ORGANIZATION, "bank-1"), "de8dfe37-c123-5211-a5cb-020470b117b3"),
         (number_lookup_id(ORGANIZATION, "key-1"), "8f6ff136-8c88-558d-b5ed-20c4c76dfbc2"),
         (bulk_job_id(ORGANIZATION, "key-1"), "62cfe7bb-ac37-5c2e-b53c-328dc11289d4"),
         (link_id(ORGANIZATION, "key-1", 2), "35b1c0e4-d6c2-55df-879b-68e07d139474"),

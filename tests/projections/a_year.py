@@ -65,7 +65,7 @@ class Year:
     def _pay_in(self, owner: UUID) -> None:
         cause, wallet = self._cause(), self._wallets[owner]
         made = Deposit.make(owner, str(uuid4()), self._dice.randrange(1, 50_000_000), cause)
-        wallet.deposit(made, "USD", cause)
+        wallet.enter(made, "USD", cause)
         self._process.log.append(made, wallet)
 
     def _buy(self, owner: UUID) -> None:

@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 
 from app.http.application import create_app
 from domain.accounts.organization import SCOPES
-from domain.accounts.wallet import Wallet, deposit_id, wallet_id
+from domain.accounts.wallet import Deposit, Wallet, wallet_id
 from domain.errors import Refused
 from domain.ids import derive_id
 from domain.links.network import NoSuchEndpoint, ProviderPlan
@@ -171,7 +171,7 @@ class Customers:
                 return str(body["meta"]["lookup_id"])
             case "deposit":
                 owner = self.template.organizations[request.customer - 1]
-                return str(deposit_id(owner, deposited(request)))
+                return str(Deposit.id_of(owner, deposited(request)))
         return None
 
     def _deposit(self, machine: Machine, owner: UUID, request: Request) -> None:

@@ -112,6 +112,15 @@ class Wallet(Shape):
 
     balance: Annotated[Amount, means("What the wallet holds.")]
     currency: Currency
+    open_claim: Annotated[
+        Amount | UnsetType,
+        means("There while you owe for a reversed deposit: what comes in settles it first."),
+    ] = UNSET
+
+    @classmethod
+    def holding(cls, its: wallets.Wallet) -> "Wallet":
+        """Show a wallet."""
+        return cls.of(its, open_claim=amount_of(its.claim_micros) or UNSET)
 
 
 class Limits(Struct):
@@ -307,7 +316,7 @@ def _account_of(parts: Container, caller: Caller) -> Account:
             format_amount(organization.monthly_link_fee_micros),
             settings.currency,
         ),
-        wallet=None if wallet is None else Wallet.of(wallet),
+        wallet=None if wallet is None else Wallet.holding(wallet),
         low_balance_threshold=amount_of(organization.low_balance_threshold_micros),
         limits=Limits(
             requests_per_minute=caller.per_minute or None,

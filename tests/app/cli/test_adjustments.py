@@ -54,7 +54,7 @@ def the_one_waiting(shell: Shell) -> Any:
     return waiting
 
 
-@pytest.mark.parametrize("kind", ["adjustment", "deposit", "refund"])
+@pytest.mark.parametrize("kind", ["adjustment", "deposit", "refund", "reversal", "payout"])
 def test_what_is_above_the_limit_waits_for_somebody_else(
     people: tuple[Shell, Shell, Shell], kind: str
 ) -> None:
@@ -68,6 +68,15 @@ def test_what_is_above_the_limit_waits_for_somebody_else(
         other = ["wallet", "deposit", organization, "81", "--reference", "bank-2"]
         anna.run("wallet", "deposit", organization, "9", "--reference", "bank-1")
         after = "89.00"
+    elif kind in {"reversal", "payout"}:
+        for who, reference in ((anna, "bank-1"), (bert, "bank-2")):
+            who.run("wallet", "deposit", organization, "9", "--reference", reference)
+        facts = ("--reference", "r-1", "--reason", "why", "--value-date", "2026-02-27")
+        line = ["wallet", "payout", organization, "8.50", *facts]
+        other, after = ["wallet", "payout", organization, "8.60", *facts], "9.50"
+        if kind == "reversal":
+            line = ["wallet", "reverse", organization, "bank-1", *facts]
+            other, after = [*line, "--amount", "8.60"], "9.00"
     else:
         for who, reference in ((anna, "bank-1"), (bert, "bank-2")):  # Each may pay in so much.
             who.run("wallet", "deposit", organization, "10", "--reference", reference)

@@ -32,7 +32,7 @@ def changes_nothing(wallet: Wallet) -> None:
 
 def cannot_be_stored(wallet: Wallet) -> None:
     half_a_pair = "\ud83d"  # As a command line gives it for a byte that is no UTF-8.
-    wallet.adjust(adjustment(-500_000, half_a_pair), "EUR", cause())
+    wallet.enter(adjustment(-500_000, half_a_pair), "EUR", cause())
 
 
 BUGS = [

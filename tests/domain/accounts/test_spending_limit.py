@@ -139,7 +139,7 @@ def test_a_limit_that_a_process_of_the_release_before_has_dropped_is_named_and_s
 
     def charge_as_before(wallet: Wallet) -> None:
         forget(wallet)
-        wallet.adjust(adjusted, "USD", process.cause())
+        wallet.enter(adjusted, "USD", process.cause())
 
     adjusted = process.accounts.adjust(organization_id, 1, "a", process.cause(), reference="a")
     process.committer.commit(wallet_id(organization_id), charge_as_before)

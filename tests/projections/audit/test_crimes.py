@@ -31,6 +31,7 @@ from tests.projections.crimes import (
     orders,
     plan_changes,
     refunds_by_hand,
+    reversals,
     wallets_and_jobs,
     webhooks,
 )
@@ -48,7 +49,7 @@ KINDS = (
     esims,
     orders,
 )
-KINDS += (monthly_fees, months, refunds_by_hand, ends, webhooks)
+KINDS += (monthly_fees, months, refunds_by_hand, ends, webhooks, reversals)
 CRIMES = [each for kind in KINDS for each in kind.CRIMES]
 
 pytestmark = sqlite_only("the auditor reads events, whatever holds them")

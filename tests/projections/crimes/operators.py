@@ -12,7 +12,7 @@ from domain.accounts.operators import Operator, Right, operator_id
 from domain.accounts.organization import ApiClient, Organization, api_client_id
 from domain.accounts.prices import LookupPrice
 from domain.accounts.refund_by_hand import HandRefund
-from domain.accounts.wallet import Adjustment, Deposit, deposit_id
+from domain.accounts.wallet import Adjustment, Deposit
 from domain.cause import Cause
 from domain.links.link import Link
 from domain.log.aggregate import Event, Root
@@ -90,7 +90,7 @@ def granted(
 def booked(forger: LinkForger, micros: int, cause: Cause, reference: str = "bank-9") -> int:
     """Write a deposit with its entry; return the position of the deposit."""
     made = Deposit.make(forger.organization_id, reference, micros, cause)
-    forger.wallet.deposit(made, "USD", cause)
+    forger.wallet.enter(made, "USD", cause)
     position = write(forger, made)
     write(forger, forger.wallet)
     return position
@@ -105,7 +105,7 @@ def approved(proposal: Proposal, cause: Cause) -> Event:
 
 def proposed(forger: LinkForger, micros: int, number: int) -> Proposal:
     owner, cause = forger.organization_id, by(forger, number)
-    named = deposit_id(owner, "bank-9")
+    named = Deposit.id_of(owner, "bank-9")
     facts = {"organization_id": owner, "amount_micros": micros, "reference": "bank-9"}
     proposal = Proposal.of(cause, "deposit", named, **facts)
     forger.write(proposal.pending_events[0])
@@ -172,8 +172,8 @@ def a_deposit_and_an_adjustment_that_exceed_it_together(forger: LinkForger) -> i
 
 
 def corrected(forger: LinkForger, micros: int, cause: Cause) -> int:
-    made = Adjustment.make(forger.organization_id, "c-9", micros, "why", cause)
-    forger.wallet.adjust(made, "USD", cause)
+    made = Adjustment.make(forger.organization_id, "c-9", micros, cause, reason="why")
+    forger.wallet.enter(made, "USD", cause)
     position = write(forger, made)
     write(forger, forger.wallet)
     return position

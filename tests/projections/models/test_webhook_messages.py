@@ -129,7 +129,7 @@ def test_what_is_told_changes_with_the_version() -> None:
     """Else the rows of before would lack what a rebuild makes."""
     told = sorted(f"{name} {kind.TOPIC}" for name, (kinds, _) in TYPES.items() for kind in kinds)
     assert (WebhookMessages.version, told) == (
-        3,
+        4,
         [
             "client.deleted api_client.revoked",
             "client.secret_rotated api_client.secret_rotated",
@@ -156,10 +156,15 @@ def test_what_is_told_changes_with_the_version() -> None:
             "topup.failed plan_change.failed",
             "wallet.adjusted wallet.adjusted",
             "wallet.charged wallet.charged",
+            "wallet.claim_changed wallet.claim_changed",
             "wallet.deposited wallet.deposited",
             "wallet.low_balance organization.low_balance_threshold_set",
             "wallet.low_balance wallet.adjusted",
             "wallet.low_balance wallet.charged",
+            "wallet.low_balance wallet.paid_out",
+            "wallet.low_balance wallet.reversed",
+            "wallet.paid_out wallet.paid_out",
             "wallet.refunded wallet.refunded",
+            "wallet.reversed wallet.reversed",
         ],
     )
