@@ -9,7 +9,7 @@ from msgspec import to_builtins
 
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.refund_by_hand import RefundByHand
-from domain.accounts.wallet import Wallet, kind_and_direction
+from domain.accounts.wallet import Wallet, kind_of
 from domain.cost import Cost
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import esim_id
@@ -84,7 +84,7 @@ def _facts(event: Event, vault: Vault) -> Facts:
 
 def _entry(event: Wallet.Moved) -> Facts:
     return {
-        "kind": kind_and_direction(event)[0],
+        "kind": kind_of(event),
         "amount": format_amount(abs(event.amount_micros)),
         "currency": event.currency,
         "transaction_id": event.transaction_id,

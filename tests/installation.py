@@ -205,7 +205,7 @@ class Parts(Container):
         self, organization_id: UUID, micros: int, reason: str = "a correction", reference: str = ""
     ) -> None:
         once = reference or str(uuid4())
-        self.accounts.adjust(organization_id, micros, reason, self.cause(), reference=once)
+        self.accounts.move("adjustment", organization_id, micros, once, self.cause(), reason=reason)
 
     def look_up(
         self,

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from domain.accounts.wallet import Wallet, kind_and_direction, kind_refunded
+from domain.accounts.wallet import Wallet, kind_of, kind_refunded
 from domain.catalogue.plan import SIMULATED
 from domain.cost import Cost
 from domain.links.bought_plan import BoughtPlan
@@ -95,7 +95,7 @@ def opposite_of(entry: Wallet.Moved) -> Posting:
         case Wallet.Refunded():
             account = f"Income:Refunds:{word_of(kind_refunded(entry))}"
         case _:
-            account = BOOKED_ON[kind_and_direction(entry)[0]]
+            account = BOOKED_ON[kind_of(entry)]
     return Posting(account, entry.currency, entry.change_micros)
 
 

@@ -301,20 +301,6 @@ class Accounts:
         self.move("deposit", organization_id, amount_micros, reference, cause)
         return self.wallet(organization_id)
 
-    def adjust(
-        self,
-        organization_id: UUID,
-        amount_micros: int,
-        reason: str,
-        cause: Cause,
-        *,
-        reference: str,
-    ) -> Booking:
-        """Correct a balance by a signed amount, as `move` does."""
-        return self.move(
-            "adjustment", organization_id, amount_micros, reference, cause, reason=reason
-        )
-
     def move(  # Each is a fact of the booking.
         self,
         kind: Moving,

@@ -8,7 +8,7 @@ from typing import Self
 from uuid import UUID
 
 from domain.accounts.paid_price import PaidPrice
-from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
+from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import Created, Root, itself, sets
@@ -82,8 +82,8 @@ class MonthlyFee(Refundable):
         assert not self.is_charged, self.id
         self.record(self.Charged, cause, month=self.due.month, price=self.due.price)
 
-    def paid(self) -> Iterable[Paid]:
-        return [Paid(self.due.price)] if self.is_charged else []
+    def paid(self) -> Iterable[tuple[PaidPrice, int]]:
+        return [(self.due.price, 0)] if self.is_charged else []
 
 
 def monthly_fee_id(organization_id: UUID, month: str) -> UUID:

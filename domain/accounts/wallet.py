@@ -34,6 +34,7 @@ CHARGED_FOR: Mapping[str, ChargeKind] = {
 DEPOSIT, SANDBOX_DEPOSIT = "deposit", "sandbox_deposit"
 # What is booked by itself; other kinds are charges, or give them back.
 BOOKED = (DEPOSIT, SANDBOX_DEPOSIT, "adjustment", "reversal", "claim", "payout")
+DESCRIBED = {DEPOSIT: "Deposit", SANDBOX_DEPOSIT: "Sandbox deposit"}  # All others have a reason.
 # JSON values without personal data, because they are shown and kept for ever.
 Metadata = dict[str, Any]
 
@@ -45,29 +46,30 @@ class Reference(msgspec.Struct, frozen=True):
     id: str
 
 
-class Charge(msgspec.Struct, frozen=True):
-    """A debit to be decided by the wallet."""
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """What every entry says."""
 
     transaction_id: UUID
+    reference: Reference
+    description: str
+    metadata: Metadata = {}
+
+
+class Charge(Entry, frozen=True, kw_only=True):
+    """A debit to be decided by the wallet."""
+
     kind: ChargeKind
     amount_micros: int
     currency: str
-    reference: Reference
-    description: str
-    metadata: Metadata = {}
 
 
-class Refund(msgspec.Struct, frozen=True):
+class Refund(Entry, frozen=True, kw_only=True):
     """A credit for a charge of something that failed; the failed thing's stream bounds the sum."""
 
-    transaction_id: UUID
     charge_id: UUID
     amount_micros: int
     currency: str
-    reference: Reference
-    description: str
     reason: RefundReason
-    metadata: Metadata = {}
 
 
 @lru_cache(maxsize=4_096)  # Every charge asks for it.
@@ -212,19 +214,13 @@ class Wallet(LoadedFromNewest):
         What it lacks of a reversal becomes a claim.
         """
         self._refuse_other_currency(currency)
-        entry = ENTRY_OF[booking.kind]
-        change_micros = -booking.amount_micros if entry.IS_DEBIT else booking.amount_micros
+        kind, entry = ENTRY_OF[booking.kind], booking.entry
+        change_micros = -booking.amount_micros if kind.IS_DEBIT else booking.amount_micros
         lacking_micros = -change_micros - self.balance_micros
-        facts = {
-            "transaction_id": booking.transaction_id,
-            "reference": Reference(type=booking.kind, id=booking.reference),
-            "description": booking.description,
-            "metadata": booking.metadata,
-        }
-        if entry is self.Reversed and lacking_micros > 0:
-            self._change_claim(lacking_micros, "claim", facts, cause)
+        if kind is self.Reversed and lacking_micros > 0:
+            self._change_claim(lacking_micros, "claim", entry, cause)
         self._refuse_below_zero(-change_micros)
-        self._move(entry, cause, change_micros, **facts)
+        self._move(kind, cause, change_micros, entry)
 
     def charge(self, charge: Charge, cause: Cause) -> None:
         """Take money or refuse, with SpendingLimit or InsufficientBalance; only this decides."""
@@ -236,11 +232,8 @@ class Wallet(LoadedFromNewest):
             self.Charged,
             cause,
             -charge.amount_micros,
-            transaction_id=charge.transaction_id,
+            charge,
             kind=charge.kind,
-            reference=charge.reference,
-            description=charge.description,
-            metadata=charge.metadata,
         )
 
     def book(self, entries: Sequence[Charge | Refund], cause: Cause) -> None:
@@ -264,12 +257,9 @@ class Wallet(LoadedFromNewest):
             self.Refunded,
             cause,
             refund.amount_micros,
-            transaction_id=refund.transaction_id,
+            refund,
             charge_id=refund.charge_id,
             reason=refund.reason,
-            reference=refund.reference,
-            description=refund.description,
-            metadata=refund.metadata,
         )
 
     def limit_spending(self, spending: Spending | None, cause: Cause) -> None:
@@ -307,7 +297,9 @@ class Wallet(LoadedFromNewest):
             funds = self.balance_micros, self.currency, self.claim_micros or 0
             raise InsufficientBalance(amount_micros, *funds)
 
-    def _move(self, event: type[Moved], cause: Cause, change_micros: int, **facts: Any) -> None:
+    def _move(
+        self, event: type[Moved], cause: Cause, change_micros: int, entry: Entry, **facts: Any
+    ) -> None:
         counts = event in (self.Charged, self.Refunded)  # A refund only restores what was there.
         if not counts and self.balance_micros + change_micros > AMOUNT_MICROS_MAX:
             raise NotPossible("the balance would be larger than a wallet can hold")
@@ -323,25 +315,24 @@ class Wallet(LoadedFromNewest):
             amount_micros=-change_micros if event.IS_DEBIT else change_micros,
             balance_micros=self.balance_micros + change_micros,
             claim_micros=claim_micros + (change_micros if is_claim else 0) or None,
+            transaction_id=entry.transaction_id,
+            reference=entry.reference,
+            description=entry.description,
+            metadata=entry.metadata,
             **facts,
         )
         settled_micros = min(claim_micros, change_micros)
         if settled_micros > 0 and not is_claim:
-            self._change_claim(-settled_micros, "claim_settlement", facts, cause)
+            self._change_claim(-settled_micros, "claim_settlement", entry, cause)
 
-    def _change_claim(
-        self, change_micros: int, named: str, of: Mapping[str, Any], cause: Cause
-    ) -> None:
-        """Make an entry about what is owed, beside that which has the facts `of`."""
-        self._move(
-            self.ClaimChanged,
-            cause,
-            change_micros,
-            transaction_id=derive_id(named, of["transaction_id"]),
-            reference=of["reference"],
+    def _change_claim(self, change_micros: int, named: str, beside: Entry, cause: Cause) -> None:
+        """Make an entry about what is owed, beside another one."""
+        entry = Entry(
+            transaction_id=derive_id(named, beside.transaction_id),
+            reference=beside.reference,
             description="Claim" if change_micros > 0 else "Claim settled",
-            metadata={},
         )
+        self._move(self.ClaimChanged, cause, change_micros, entry)
 
 
 # The entries of what is booked by itself.
@@ -416,15 +407,15 @@ class Booking(Root):
         return derive_id(cls.TOPIC, organization_id, name)
 
     @property
-    def description(self) -> str:
-        """What lists and statements say of its entry."""
-        return str(self.reason)  # type: ignore[attr-defined]  # all but a deposit have one
-
-    @property
-    def metadata(self) -> Metadata:
-        """What lists show beside it."""
-        facts = {name: getattr(self, name) for name in self.FACTS if name != "reason"}
-        return {name: str(value) for name, value in facts.items()}
+    def entry(self) -> Entry:
+        """What its entry says; `DESCRIBED` in place of a reason."""
+        facts = {name: getattr(self, name) for name in self.FACTS}
+        return Entry(
+            transaction_id=self.transaction_id,
+            reference=Reference(type=self.kind, id=self.reference),
+            description=facts.pop("reason", None) or DESCRIBED[self.kind],
+            metadata={name: str(value) for name, value in facts.items()},
+        )
 
 
 class Deposit(Booking):
@@ -446,10 +437,6 @@ class Deposit(Booking):
 
         TOPIC = "deposit.played"
         kind = SANDBOX_DEPOSIT
-
-    @property
-    def description(self) -> str:
-        return "Deposit" if self.kind == DEPOSIT else "Sandbox deposit"
 
 
 class OfAdjustment(ByOperator):
@@ -501,25 +488,20 @@ class Adjustment(Booking):
     state: Literal["made", "proposed", "rejected"]
 
 
-class OfOutgoing(OfBooking, ByOperator):
-    """The facts of what leaves us by the bank; `value_date` is the bank's."""
-
-    SETS = sets(*OfBooking.SETS, "reason", "value_date")
-
-    reason: str
-    value_date: date
-    proposal: UUID | None = field(default=None, kw_only=True)
-
-
 class Payout(Booking):
-    """One payment to a partner, never of more than the wallet holds."""
+    """One payment to a partner, never of more than the wallet holds; `value_date` is the bank's."""
 
     TOPIC = "payout"
     FACTS = ("reason", "value_date")
 
-    class Made(OfOutgoing):
+    class Made(OfBooking, ByOperator):
         TOPIC = "payout.made"
+        SETS = sets(*OfBooking.SETS, "reason", "value_date")
         kind = "payout"
+
+        reason: str
+        value_date: date
+        proposal: UUID | None = field(default=None, kw_only=True)
 
     reason: str
     value_date: date
@@ -534,12 +516,15 @@ class Reversal(Booking):
     TOPIC = "reversal"
     FACTS = ("reason", "value_date", "deposit")
 
-    class Made(OfOutgoing):
+    class Made(OfBooking, ByOperator):
         TOPIC = "reversal.made"
-        SETS = sets(*OfOutgoing.SETS, "deposit")
+        SETS = sets(*OfBooking.SETS, "reason", "value_date", "deposit")
         kind = "reversal"
 
+        reason: str
+        value_date: date
         deposit: str
+        proposal: UUID | None = field(default=None, kw_only=True)
 
     reason: str
     value_date: date
@@ -551,18 +536,17 @@ BOOKINGS: Mapping[str, type[Booking]] = {
 }
 
 
-def kind_and_direction(event: Wallet.Moved) -> tuple[str, str]:
-    """Return the kind under which an entry is listed, and whether it takes or gives."""
+def kind_of(event: Wallet.Moved) -> str:
+    """Return the kind under which an entry is listed."""
     match event:
         case Wallet.Charged():
-            kind: str = event.kind
+            return event.kind
         case Wallet.Refunded():
-            kind = "refund"
+            return "refund"
         case Wallet.ClaimChanged():
-            kind = "claim"
+            return "claim"
         case _:
-            kind = event.reference.type
-    return kind, "debit" if event.change_micros < 0 else "credit"
+            return event.reference.type
 
 
 def kind_refunded(refund: Wallet.Refunded) -> str:

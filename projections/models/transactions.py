@@ -36,7 +36,7 @@ from sqlalchemy import (
 )
 
 from domain.accounts.paid_price import REFUND_REASONS, RefundReason, Repaying
-from domain.accounts.wallet import BOOKED, Wallet, kind_and_direction, links_of
+from domain.accounts.wallet import BOOKED, Wallet, kind_of, links_of
 from domain.aggregates import topics_but
 from domain.ids import as_id
 from domain.log.aggregate import ByOperator, Event
@@ -549,15 +549,14 @@ def _within(wanted: EntryFilter) -> tuple[int, int]:
 def _row(
     position: int, event: Wallet.Moved, reasons: Mapping[UUID, RefundReason]
 ) -> dict[str, Any]:
-    kind, direction = kind_and_direction(event)
     refund = event if isinstance(event, Wallet.Refunded) else None
     return {
         "id": event.transaction_id,
         "organization_id": event.organization_id,
         "sequence": event.sequence,
         "position": position,
-        "kind": kind,
-        "direction": direction,
+        "kind": kind_of(event),
+        "direction": "debit" if event.change_micros < 0 else "credit",
         "amount_micros": abs(event.amount_micros),
         "balance_micros": event.balance_micros,
         "currency": event.currency,

@@ -182,7 +182,7 @@ class Customers:
         held = self._world.outside.log.get(Wallet, wallet_id(owner)).balance_micros
         once, less = f"spent-{request.number}", LEFT_MICROS - held
         if less < 0:
-            machine.accounts.adjust(owner, less, "spent", machine.cause(), reference=once)
+            machine.accounts.move("adjustment", owner, less, once, machine.cause(), reason="spent")
 
     def _deactivate(self, _: Machine, __: UUID, request: Request) -> None:
         """Let the network itself make a link inactive."""

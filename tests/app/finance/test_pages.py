@@ -82,15 +82,10 @@ def test_what_two_operators_did_names_both(shop: Shop, kind: str) -> None:
     process, accounts = shop.process, shop.process.accounts
     by = {name: as_operator(process, f"{name}-{kind}") for name in ("anna", "bert")}
     accounts.approvals.set_limit(1_000_000, process.cause())
-    if kind == "deposit":
-        with pytest.raises(WaitsForApproval) as waits:
-            accounts.deposit(shop.other, 1_000_001, "bank-8", by["anna"])
-        waiting = waits.value.proposal.id
-    else:
-        with pytest.raises(WaitsForApproval) as waits:
-            accounts.adjust(shop.other, 1_000_001, "why", by["anna"], reference="c-8")
-        waiting = waits.value.proposal.id
-    accounts.approve(waiting, by["bert"])
+    facts = {} if kind == "deposit" else {"reason": "why"}
+    with pytest.raises(WaitsForApproval) as waits:
+        accounts.move(kind, shop.other, 1_000_001, "r-8", by["anna"], **facts)  # type: ignore[arg-type]  # one of these
+    accounts.approve(waits.value.proposal.id, by["bert"])
     process.projector.catch_up()
     (story, *_) = ROW.findall(shop.get(f"/transactions?kind={kind}"))
     page = shop.get(story)

@@ -141,7 +141,9 @@ def test_a_limit_that_a_process_of_the_release_before_has_dropped_is_named_and_s
         forget(wallet)
         wallet.enter(adjusted, "USD", process.cause())
 
-    adjusted = process.accounts.adjust(organization_id, 1, "a", process.cause(), reference="a")
+    adjusted = process.accounts.move(
+        "adjustment", organization_id, 1, "a", process.cause(), reason="a"
+    )
     process.committer.commit(wallet_id(organization_id), charge_as_before)
     assert any("another limit" in each.reason for each in check_log(process.log).failures)
     limit(process, organization_id, 10_000)

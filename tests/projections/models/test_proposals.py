@@ -40,7 +40,7 @@ def proposed(process: Process, kind: str, owner: UUID, reference: str, anna: Cau
     accounts = process.accounts
     with pytest.raises(WaitsForApproval) as waits:
         _ = (
-            accounts.adjust(owner, 2_000_000, "why", anna, reference=reference)
+            accounts.move("adjustment", owner, 2_000_000, reference, anna, reason="why")
             if kind == "adjustment"
             else accounts.deposit(owner, 2_000_000, reference, anna)
         )
@@ -52,7 +52,7 @@ def test_what_is_moved_alone_counts_by_operator_and_day(process: Process) -> Non
     accounts.approvals.set_limit(1_000_000, process.cause())
     anna, bert = (as_operator(process, name) for name in ("anna", "bert"))
     accounts.deposit(owner, 600_000, "d-1", anna)
-    accounts.adjust(owner, -400_000, "why", anna, reference="a-1")
+    accounts.move("adjustment", owner, -400_000, "a-1", anna, reason="why")
     accounts.deposit(owner, 900_000, "d-1b", bert)
     accounts.book_deposit(owner, 5_000_000, "d-2", replace(anna, actor="client:cl_1"))
     accounts.approve(proposed(process, "deposit", owner, "d-3", anna), bert)
@@ -72,4 +72,4 @@ def proposed_small(process: Process, kind: str, owner: UUID, cause: Cause) -> No
     if kind.startswith("deposit"):
         process.accounts.deposit(owner, 1, kind, cause)
     else:
-        process.accounts.adjust(owner, 1, "why", cause, reference=kind)
+        process.accounts.move("adjustment", owner, 1, kind, cause, reason="why")

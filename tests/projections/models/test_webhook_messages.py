@@ -133,8 +133,7 @@ def test_what_is_told_changes_with_the_version() -> None:
         [
             "client.deleted api_client.revoked",
             "client.secret_rotated api_client.secret_rotated",
-            "job.finished bulk_job.cancelled",
-            "job.finished bulk_job.finished",
+            *(f"job.finished bulk_job.{each}" for each in ("cancelled", "finished")),
             "link.activated link.activated",
             "link.ended link.ended",
             "link.expiring link.expiry_near",
@@ -154,17 +153,15 @@ def test_what_is_told_changes_with_the_version() -> None:
             "link.usage link.usage_reached",
             "topup.completed link.plan_added",
             "topup.failed plan_change.failed",
-            "wallet.adjusted wallet.adjusted",
-            "wallet.charged wallet.charged",
-            "wallet.claim_changed wallet.claim_changed",
-            "wallet.deposited wallet.deposited",
+            *(
+                f"wallet.{each} wallet.{each}"
+                for each in ("adjusted", "charged", "claim_changed", "deposited")
+            ),
             "wallet.low_balance organization.low_balance_threshold_set",
-            "wallet.low_balance wallet.adjusted",
-            "wallet.low_balance wallet.charged",
-            "wallet.low_balance wallet.paid_out",
-            "wallet.low_balance wallet.reversed",
-            "wallet.paid_out wallet.paid_out",
-            "wallet.refunded wallet.refunded",
-            "wallet.reversed wallet.reversed",
+            *(
+                f"wallet.low_balance wallet.{each}"
+                for each in ("adjusted", "charged", "paid_out", "reversed")
+            ),
+            *(f"wallet.{each} wallet.{each}" for each in ("paid_out", "refunded", "reversed")),
         ],
     )
