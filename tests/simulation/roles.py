@@ -61,7 +61,11 @@ class Roles:
         if isinstance(event, (Link.Began, PlanChange.Requested, BulkJob.Created)):
             kind = next(each for each in BEGUN if isinstance(event, each.Event))
             self._call(stream, f"{BEGUN[kind]} {number}", number)
-            self.streams[self.of(stream)] = (kind, stream)
+            role = self.of(stream)
+            if role in self.streams:  # It failed, and the request came once more.
+                self._tried[f"{role}, try"] += 1
+                self.streams[f"{role}, try {self._tried[f'{role}, try']}"] = self.streams[role]
+            self.streams[role] = (kind, stream)
             if kind is not PlanChange:
                 self.made[number] = stream
         match event:
