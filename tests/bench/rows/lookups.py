@@ -80,21 +80,21 @@ class Installation:
         self.container = opened(self.settings)
         self._partners = [new_partner(self.container) for _ in range(ORGANIZATIONS)]
         self._paths = [f"/number-lookup?phone_number={quote(each)}" for each in real_numbers()]
-        self._tokens = [partner.token for partner in self._partners]
+        self.tokens = [partner.token for partner in self._partners]
 
     def load(self, kind: Kind, port: int, duration_s: float, per_s: float | None = None) -> Load:
         """Return the load of a kind for a server."""
         each = CONNECTIONS if kind.organizations == 1 else 1
-        tokens = self._tokens[: kind.organizations] * each
+        tokens = self.tokens[: kind.organizations] * each
         return Load(HOST, port, duration_s, tokens, self._paths, kind.keyed, per_s)
 
     def quiet(self, port: int, duration_s: float) -> Load:
         """Return the load of one client of an organization that does nothing else: lookups."""
-        return Load(HOST, port, duration_s, self._tokens[:1], self._paths)
+        return Load(HOST, port, duration_s, self.tokens[:1], self._paths)
 
     @property
     def token_of_crowd(self) -> str:
-        return self._tokens[1]
+        return self.tokens[1]
 
     def crowd(self, count: int, port: int, path: str, **more: Any) -> Load:
         """Return the load of many connections of another organization, until it is ended."""
@@ -112,7 +112,7 @@ class Installation:
 
     def readers(self, count: int, port: int, duration_s: float) -> Load:
         """Return the load of so many clients that read their wallets, in threads of Flask."""
-        tokens = [self._tokens[number % len(self._tokens)] for number in range(count)]
+        tokens = [self.tokens[number % len(self.tokens)] for number in range(count)]
         return Load(HOST, port, duration_s, tokens, ["/v1/wallet"], method="GET")
 
     @contextmanager
