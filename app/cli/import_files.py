@@ -45,7 +45,7 @@ from domain.cost import Cost
 from domain.links.esim import ICCID
 from domain.links.importing import LINKS_MAX, LinkEntry, PlanBought
 from domain.links.importing import label_of as label_of_link
-from domain.links.network import NO_CODE, why_no_code
+from domain.links.network import LPA, NO_CODE
 from domain.money import CURRENCIES, parse_amount
 from domain.regions import is_country
 
@@ -203,14 +203,6 @@ class _Plan(Object):
     enabled = checked("must be true or false", lambda it: isinstance(it, bool), optional=True)
 
 
-def _read_code(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    if why := why_no_code(value):
-        raise ValidationError(why)
-    return value
-
-
 class _Link(Object):
     organization_id = identifier()
     iccid = checked("must be 18 to 22 digits", ICCID.fullmatch)
@@ -221,7 +213,7 @@ class _Link(Object):
     endpoint_id = text(optional=True)
     name = text(optional=True)
     sponsor_profile = _profile(optional=True)
-    lpa = Value(NO_CODE, _read_code, optional=True)
+    lpa = checked(NO_CODE, LPA.fullmatch, optional=True)
     confirmation_code = checked(
         "must be 1 to 64 visible ASCII characters", CONFIRMATION.fullmatch, optional=True
     )
