@@ -1,6 +1,7 @@
 """Strict JSON: bytes that two parsers could read as different values are refused."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,8 @@ def members_once(pairs: Pairs) -> dict[str, Any]:
     """Return an object. Raises ValueError if a name comes twice, or UTF-8 cannot write it."""
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError
+        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"{name!r} stands twice in one object")
     "".join(members).encode()  # A lone surrogate cannot be repeated in a reply.
     return members
 
@@ -24,8 +26,8 @@ def parse(data: bytes, members: Callable[[Pairs], dict[str, Any]] = members_once
     try:
         return json.loads(data.decode(), object_pairs_hook=members, parse_constant=_refuse)
     except RecursionError:
-        raise ValueError from None
+        raise ValueError("it is too deep") from None
 
 
-def _refuse(_: str) -> None:
-    raise ValueError
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")

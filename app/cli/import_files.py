@@ -5,8 +5,7 @@ The fields are stricter than marshmallow's own: no number is read from a string,
 
 import re
 from codecs import BOM_UTF8
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -46,7 +45,7 @@ from domain.cost import Cost
 from domain.links.esim import ICCID
 from domain.links.importing import LINKS_MAX, LinkEntry, PlanBought
 from domain.links.importing import label_of as label_of_link
-from domain.links.network import NO_CODE, why_no_code
+from domain.links.network import LPA, NO_CODE
 from domain.money import CURRENCIES, parse_amount
 from domain.regions import is_country
 
@@ -57,21 +56,11 @@ AMOUNT = 'must be a string with at most six decimals, such as "4.50"'
 COUNTRY = "must be a country code of ISO 3166-1 alpha-2 (or XK), such as DE"
 CURRENCY = "must be a currency code of ISO 4217, such as EUR"
 MOMENT = "must be a time with its offset, such as 2026-12-01T00:00:00Z"
-TWICE = "stands here twice"
 DIVIDE = "divide the file, what it lacks stays as it is"
 NO_OBJECT = "must be an object"
 WHOLE = ("_schema", [NO_OBJECT])  # So marshmallow says it of a schema.
 
 T = TypeVar("T")
-
-
-class TwiceNamed(dict[str, Any]):
-    """A JSON object with repeated members, in which two readers would see different values."""
-
-    def __init__(self, pairs: strict_json.Pairs) -> None:
-        super().__init__(pairs)
-        counts = Counter(name for name, _ in pairs)
-        self.names = sorted(name for name, count in counts.items() if count > 1)
 
 
 class Object(Schema):
@@ -214,14 +203,6 @@ class _Plan(Object):
     enabled = checked("must be true or false", lambda it: isinstance(it, bool), optional=True)
 
 
-def _read_code(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    if why := why_no_code(value):
-        raise ValidationError(why)
-    return value
-
-
 class _Link(Object):
     organization_id = identifier()
     iccid = checked("must be 18 to 22 digits", ICCID.fullmatch)
@@ -232,7 +213,7 @@ class _Link(Object):
     endpoint_id = text(optional=True)
     name = text(optional=True)
     sponsor_profile = _profile(optional=True)
-    lpa = Value(NO_CODE, _read_code, optional=True)
+    lpa = checked(NO_CODE, LPA.fullmatch, optional=True)
     confirmation_code = checked(
         "must be 1 to 64 visible ASCII characters", CONFIRMATION.fullmatch, optional=True
     )
@@ -423,8 +404,7 @@ class _AccountFile(Object):
 
 def read_account_file(data: bytes) -> Accounts:
     """Read what bookkeeping calls our accounts; raises FileRefused with every error."""
-    parsed = _parse(data)
-    found = _load(_AccountFile(), parsed, _repeats(parsed))
+    found = _load(_AccountFile(), _parse(data))
     if not any(found[name] for name in FORMS):
         raise FileRefused([f"names no program: {', '.join(FORMS)}"])
     return found
@@ -448,16 +428,12 @@ def _read_entries(  # noqa: PLR0913  # Each says what kind of file it is.
     entries: list[T] = []
     lines: list[str] = []
     for index, value in enumerate(_list_in(data, name, most)):
-        problems = [*_repeats(value)]
         try:
-            entry = read(index, value)
+            entries.append(read(index, value))
         except ValidationError as error:
-            problems += _problems(error.messages)
+            lines += lines_of(where(index, value), _problems(error.messages))
         except Wrong as wrong:
-            problems += wrong.problems
-        else:
-            entries += [] if problems else [entry]
-        lines += lines_of(where(index, value), problems)
+            lines += lines_of(where(index, value), wrong.problems)
     _refuse(lines, skipped)
     return entries
 
@@ -468,52 +444,30 @@ def _list_in(data: bytes, name: str, most: int) -> list[Any]:
         raise FileRefused([f"is larger than {FILE_BYTES_MAX} bytes"])
     fits = validate.Length(max=most, error=f"must be at most {{max}}: {DIVIDE}")
     schema = Object.from_dict({name: many(fields.Raw(allow_none=True), fits)})()
-    parsed = _parse(data)
-    twice = parsed.names if isinstance(parsed, TwiceNamed) else ()
-    found: list[Any] = _load(schema, parsed, (((each,), TWICE) for each in twice))[name]
+    found: list[Any] = _load(schema, _parse(data))[name]
     return found
 
 
-def _load(schema: Schema, parsed: Any, also: Iterable[Problem]) -> dict[str, Any]:
-    """Load a file as a whole; raises FileRefused with its problems, and those found before."""
-    problems, found = [*also], dict[str, Any]()
+def _load(schema: Schema, parsed: Any) -> dict[str, Any]:
+    """Load a file as a whole; raises FileRefused with its problems."""
     try:
-        found = schema.load(parsed)
+        found: dict[str, Any] = schema.load(parsed)
     except ValidationError as error:
-        problems += _problems(error.messages)
-    if problems:
-        raise FileRefused(lines_of("", problems))
+        raise FileRefused(lines_of("", _problems(error.messages))) from None
     return found
 
 
 def _parse(data: bytes) -> Any:
     """Parse RFC 8259 JSON in UTF-8, a byte order mark in front allowed."""
     try:
-        return strict_json.parse(data.removeprefix(BOM_UTF8), _object)
+        return strict_json.parse(data.removeprefix(BOM_UTF8))
     except UnicodeDecodeError as error:
         why = f"is not UTF-8: see byte {error.start}"
     except JSONDecodeError as error:
         why = f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}"
-    except ValueError:  # A constant, or more digits or depth than anybody needs.
-        why = "is not JSON that can be read"
+    except ValueError as error:
+        why = f"is not JSON that can be read: {error}"
     raise FileRefused([why])
-
-
-def _object(pairs: strict_json.Pairs) -> dict[str, Any]:
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else TwiceNamed(pairs)
-
-
-def _repeats(value: Any) -> Iterator[Problem]:
-    """Find every member of an object that stands there twice, however deep the object is."""
-    left: deque[tuple[Path, Any]] = deque([((), value)])
-    while left:
-        path, each = left.popleft()
-        if isinstance(each, TwiceNamed):
-            yield from (((*path, name), TWICE) for name in each.names)
-        if isinstance(each, dict | list):
-            parts = each.items() if isinstance(each, dict) else enumerate(each)
-            left.extend(((*path, part), inner) for part, inner in parts)
 
 
 def _problems(messages: Any, path: Path = ()) -> Iterator[Problem]:

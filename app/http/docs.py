@@ -1,12 +1,11 @@
 """The OpenAPI document, and the pages for people: the guides of docs/partners and the reference.
 
 A page loads nothing from another host, and all its links are relative, so it also works below a
-path. The guides are Markdown; what they look like is in `static`.
+path. All are Markdown; what they look like is in `static`.
 """
 
 import re
-from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from html import escape
 from importlib.resources import files
 from itertools import pairwise
@@ -20,8 +19,10 @@ from pygments.lexers import get_lexer_by_name
 
 from app.http.edge.compression import Cached
 from app.http.edge.media import TEMPLATES
+from app.http.edge.openapi import FACTS
 from app.http.edge.replies import Answer, respond
 from app.http.edge.request import CURRENT, below, current_request
+from app.http.reference import Reference, slug
 from domain.errors import NotFound
 
 GUIDES = Path(__file__).parents[2] / "docs" / "partners"
@@ -32,7 +33,8 @@ TYPES = SWAGGER_UI | {
     "docs.css": "text/css",
     "docs.js": "text/javascript",
     "link-states.svg": "image/svg+xml",
-    "reference.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+    "try.js": "text/javascript",
 }
 DOCUMENT = "openapi_document"
 REVALIDATED = "no-cache"
@@ -48,6 +50,9 @@ POLICY = (
 HOME = "index"
 SAMPLE_DOCUMENT = "https://api.example/openapi.json"
 SAMPLE_URL = re.compile(r"\b(AUTH|NUMBERS|BASE)_URL( = \"|=)https://api\.example")
+REFERENCE = "reference"
+HEADING = re.compile(r"^\*\*(.+)\*\*$", re.MULTILINE)
+NO_WORDS = re.compile(r"[`*\[]|\]\([^)]*\)")
 LISTED = re.compile(r"\]\(([\w-]+)\.md\)")
 PAGE = re.compile(r"([\w-]+)\.md(?=#|$)")
 ERROR_CODE = re.compile(r"`([A-Z_]+)`")
@@ -61,6 +66,11 @@ def openapi_document() -> Response:
     """Return the OpenAPI document, which was made together with the app."""
     document = CURRENT.get().extensions[DOCUMENT][current_request().script_root]
     return _static(document, "application/json", REVALIDATED)
+
+
+@blueprint.get("/llms.txt")
+def index_for_models() -> Response:
+    return _static(_pages().index, "text/plain", REVALIDATED)
 
 
 @blueprint.get("/docs")
@@ -90,18 +100,21 @@ def asset(name: str) -> Cached:
     """Return a file that pages load; those of Swagger UI come from its package."""
     if name in SWAGGER_UI:
         return Cached((SWAGGER_UI_FILES / name).read_bytes())
-    return Cached(((GUIDES if name.endswith(".svg") else STATIC) / name).read_bytes())
+    path = STATIC / name if (STATIC / name).exists() else GUIDES / name
+    return Cached(path.read_bytes())
 
 
 def _page(name: str) -> Response:
-    settings, root = CURRENT.get().parts.settings, current_request().script_root
-    urls = (settings.auth, settings.numbers, settings.base, settings.public)
-    known = pages(*(below(url, root) for url in urls))
-    if name not in known:
-        raise NotFound
-    response = _static(known[name], "text/html", REVALIDATED)
+    response = _static(_pages().page(name), "text/html", REVALIDATED)
     response.headers["Content-Security-Policy"] = POLICY
     return response
+
+
+def _pages() -> "Pages":
+    """Return the pages for people who reach us as this request did."""
+    settings, root = CURRENT.get().parts.settings, current_request().script_root
+    urls = (settings.auth, settings.numbers, settings.base, settings.public)
+    return pages(*(below(url, root) for url in urls), CURRENT.get().extensions[DOCUMENT][root])
 
 
 def _static(content: Cached, media_type: str, cache_control: str) -> Response:
@@ -113,27 +126,54 @@ def _static(content: Cached, media_type: str, cache_control: str) -> Response:
     return response
 
 
-@lru_cache(maxsize=ROOTS_MAX)
-def pages(auth: str, numbers: str, base: str, public: str) -> Mapping[str, Cached]:
-    """Return every page by name; its samples call these URLs.
+class Pages:
+    """The pages of one root, whose samples call these URLs; each is made when somebody reads it.
 
-    The navigation lists the pages in the order in which the home page links to them.
+    The navigation lists them in the order in which the home page links to them, the groups last.
     """
-    home = (GUIDES / f"{HOME}.md").read_text("utf-8")
-    names = [HOME, *dict.fromkeys(LISTED.findall(home))]
-    texts = {name: (GUIDES / f"{name}.md").read_text("utf-8") for name in names}
-    titles = {name: text.partition("\n")[0].removeprefix("# ") for name, text in texts.items()}
-    template = TEMPLATES.get_template("docs.html")
-    urls = {"AUTH": auth, "NUMBERS": numbers, "BASE": base}
-    made = {}
-    for name, text in texts.items():
-        sample = SAMPLE_URL.sub(lambda found: f"{found[1]}_URL{found[2]}{urls[found[1]]}", text)
-        sample = sample.replace(SAMPLE_DOCUMENT, f"{public}/openapi.json")
-        page = template.render(
-            name=name, home=HOME, titles=titles, path=_path, content=_html(sample, name)
-        )
-        made[name] = Cached(page.encode())
-    return made
+
+    def __init__(self, auth: str, numbers: str, base: str, public: str, document: bytes) -> None:
+        self._urls, self._public = {"AUTH": auth, "NUMBERS": numbers, "BASE": base}, public
+        self._reference = Reference(document, public)
+        home = (GUIDES / f"{HOME}.md").read_text("utf-8")
+        names = [HOME, *dict.fromkeys(LISTED.findall(home))]
+        self._guides = {name: (GUIDES / f"{name}.md").read_text("utf-8") for name in names}
+        guides = self._guides.items()
+        self.titles = {name: text.partition("\n")[0].removeprefix("# ") for name, text in guides}
+        self.titles |= {name: group["name"] for name, group in self._reference.groups.items()}
+        self._made: dict[str, Cached] = {}
+
+    def page(self, name: str) -> Cached:
+        """Return a page. Raises NotFound."""
+        if name not in self.titles:
+            raise NotFound
+        if name not in self._made:
+            text = self._text(name)
+            says = NO_WORDS.sub("", " ".join(text.split("\n\n")[1].split()))
+            facts = {"titles": self.titles, "groups": self._reference.groups, "path": _path}
+            facts |= {"name": name, "home": HOME, "says": says, "content": _html(text, name)}
+            page = TEMPLATES.get_template("docs.html").render(facts)
+            self._made[name] = Cached(page.encode())
+        return self._made[name]
+
+    def _text(self, name: str) -> str:
+        text = self._guides.get(name, "")
+        text = SAMPLE_URL.sub(lambda it: f"{it[1]}_URL{it[2]}{self._urls[it[1]]}", text)
+        text = text.replace(SAMPLE_DOCUMENT, f"{self._public}/openapi.json")
+        return text if text and name != REFERENCE else text + self._reference.text(name)
+
+    @cached_property
+    def index(self) -> Cached:
+        """The list of all pages for language models, as llmstxt.org has it."""
+        _, says, listed = self._guides[HOME].split("\n\n", 2)
+        groups = self._reference.groups.items()
+        lines = [f"- [{it['name']}]({name}.md): {it['description']}" for name, it in groups]
+        head = f"# {FACTS['title']}\n\n> {' '.join(says.split())}\n\n"
+        text = head + HEADING.sub(r"## \1", listed) + "\n".join(["\n## Operations\n", *lines, ""])
+        return Cached(LISTED.sub(rf"]({self._public}/docs/\1)", text).encode())
+
+
+pages = lru_cache(maxsize=ROOTS_MAX)(Pages)
 
 
 def _path(name: str, here: str) -> str:
@@ -154,7 +194,7 @@ def _html(text: str, here: str) -> str:
         elif token.type == "td_open" and (code := ERROR_CODE.fullmatch(content.content)):
             row.attrSet("id", code[1])
         elif token.type == "heading_open":
-            token.attrSet("id", re.sub(r"[^a-z0-9]+", "-", content.content.lower()).strip("-"))
+            token.attrSet("id", slug(content.content))
         for child in content.children or ():
             target = str(child.attrs.get("href", ""))
             if page := PAGE.match(target):

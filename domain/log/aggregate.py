@@ -179,7 +179,7 @@ def _new(event: type[E], cause: Cause, stream_id: UUID, version: int, **facts: A
     """
     facts["originator_id"], facts["originator_version"] = stream_id, version
     facts["timestamp"], facts["request_id"] = cause.at, cause.request_id
-    names, optional = _facts_of(event)
+    names, optional = facts_of(event)
     for name in optional:
         facts.setdefault(name, None)
     if cause.actor is not None and "actor" in optional:
@@ -191,7 +191,7 @@ def _new(event: type[E], cause: Cause, stream_id: UUID, version: int, **facts: A
 
 
 @cache
-def _facts_of(event: type[Event]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def facts_of(event: type[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Name the facts of an event, and those among them that are optional."""
     found = fields(event)
     return tuple(e.name for e in found), tuple(e.name for e in found if e.default is None)

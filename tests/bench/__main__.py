@@ -29,6 +29,7 @@ ROWS = (
     "feed",
     "readers",
     "crowded",
+    "backlog",
     "growth",
     "size",
 )

@@ -21,13 +21,11 @@ import pytest
 from app.bootstrap.container import Container
 from domain.log.log import with_news
 from domain.webhooks.ports import Sent
-from projections.stores.faults import Faults
 from tests.app.http.service import Service
 from tests.budgets.tally import Tally
 from tests.budgets.turns import News, Turns
 from tests.installation import SetClock, wait_until
 from tests.seeds import Seed
-from tests.simulation.machine import WrittenAtOnce
 from workers.routes import Message
 
 OTHERS = ("projector", "dispatcher", "worker", "planner")  # The last is beside the dispatcher.
@@ -99,9 +97,7 @@ class Crew:
         """Take its messages, and see each commit of it."""
         parts = vars(container)
         parts["publisher"] = Messages(self._messages)
-        faults = Faults("lookup_cache", str, print)
         parts["webhook_sender"] = Accepting()
-        parts["lookup_cache"] = WrittenAtOnce(container.stores, faults)
         insert = container.log.insert
 
         def inserted(*args: Any) -> int:

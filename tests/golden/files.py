@@ -1,8 +1,8 @@
 """The stored form of every event that was ever written, each in a file that is never changed.
 
-A class has one for each of its versions, such as `link.activated.1.json`, and beside it one for
-each of the optional fields that it has got since: `link.activated.1+cost.json`. The file without a
-name shows that such a field is left out where it is None.
+A class has one, such as `link.activated.1.json`, and beside it one for each of the optional fields
+that it has got since: `link.activated.1+cost.json`. The file without a name shows that such a field
+is left out where it is None.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,8 +37,7 @@ def event_classes() -> set[type[Event]]:
 
 def file_name(event_class: type[Event]) -> str:
     """Return the name of the present form without a field that came later."""
-    topic: str = event_class.TOPIC  # type: ignore[attr-defined]  # every stored event has one
-    return f"{topic}.{getattr(event_class, 'class_version', 1)}.json"
+    return f"{event_class.TOPIC}.1.json"  # type: ignore[attr-defined]  # every stored event has one
 
 
 def _read(file: Path) -> Event:

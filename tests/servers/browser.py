@@ -224,6 +224,13 @@ class Page:
             mobile=False,
         )
 
+    def slow_down(self, *, bytes_per_s: int, latency_ms: int, processor: int) -> None:
+        """Load as over a network of this speed, and compute so many times slower."""
+        speed = {"downloadThroughput": bytes_per_s, "uploadThroughput": bytes_per_s}
+        self._call("Network.emulateNetworkConditions", offline=False, latency=latency_ms, **speed)
+        self._call("Network.setCacheDisabled", cacheDisabled=True)
+        self._call("Emulation.setCPUThrottlingRate", rate=processor)
+
     def print_view(self) -> None:
         """Show the page as it would be printed."""
         self._call("Emulation.setEmulatedMedia", media="print")

@@ -64,6 +64,12 @@ def has_ended(it: Any) -> bool:
     return it.finished_at is not None
 
 
+def is_unknown(it: Any) -> bool:
+    """Tell whether the outcome of a call to the network is unknown for a link or a change."""
+    intents = ("intent", "status_intent", "end_intent")
+    return not has_ended(it) and any(getattr(it, name, None) for name in intents)
+
+
 class Holders:
     """Who holds which eSIM, from the events alone; looked at after every step of a run."""
 

@@ -21,11 +21,10 @@ from domain.links.network import EsimNetwork
 from domain.links.plan_change import PlanChange
 from domain.log.log import Log
 from domain.log.signal import Signal
-from domain.lookups.ports import CachedFacts, LookupProvider
+from domain.lookups.ports import LookupProvider
 from projections.engine.positions import Position, Positions
 from projections.engine.projector import Projector
 from projections.stores.counters import Counters
-from projections.stores.lookup_cache import SqlLookupCache
 from projections.stores.personal_keys import PersonalKeys
 from tests.faulty_network import Killed
 from tests.installation import Process
@@ -165,10 +164,6 @@ class Machine(Process):
         return counters
 
     @part
-    def lookup_cache(self) -> SqlLookupCache:
-        return WrittenAtOnce(self.stores, self.faults_of("lookup_cache"))
-
-    @part
     def vault(self) -> PersonalKeys:
         return PersonalKeys(self.databases.keys, self.world.random_bytes)
 
@@ -236,13 +231,6 @@ class Turns(Signal):
         del stream
         waits = partial(self.wait, 0)
         yield cast("Event", SimpleNamespace(set=int, clear=int, wait=waits))
-
-
-class WrittenAtOnce(SqlLookupCache):
-    """The cache without the thread that writes it."""
-
-    def save(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
-        self._write({organization_id: {each.facts.phone_number: each for each in answers}})
 
 
 class InTurn(Committer):

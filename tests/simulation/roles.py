@@ -61,7 +61,7 @@ class Roles:
         if isinstance(event, (Link.Began, PlanChange.Requested, BulkJob.Created)):
             kind = next(each for each in BEGUN if isinstance(event, each.Event))
             self._call(stream, f"{BEGUN[kind]} {number}", number)
-            self.streams[self.of(stream)] = (kind, stream)
+            self._add(self.of(stream), kind, stream)
             if kind is not PlanChange:
                 self.made[number] = stream
         match event:
@@ -78,6 +78,12 @@ class Roles:
                 self._call(event.activation_id, f"first plan of {self.of(stream)}", number)
             case Esim.Registered():
                 self.streams[f"eSIM {event.iccid}"] = (Esim, stream)
+
+    def _add(self, role: str, kind: type[Any], stream: UUID) -> None:
+        if role in self.streams:  # It failed, and the request came once more.
+            self._tried[f"{role}, try"] += 1
+            self.streams[f"{role}, try {self._tried[f'{role}, try']}"] = self.streams[role]
+        self.streams[role] = (kind, stream)
 
     def _call(self, it: object, name: str, number: int) -> None:
         self._names[str(it)] = name

@@ -1,10 +1,12 @@
 """One run: the requests of a seed amid trouble; when that ends all has to be in order."""
 
+from datetime import UTC, timedelta
 from itertools import chain, repeat
 from pathlib import Path
 
+from domain.links.link import Link
 from tests.installation import Installation
-from tests.simulation.checks import Holders, check, has_ended
+from tests.simulation.checks import EVENTS_MAX, Holders, check, has_ended, is_unknown
 from tests.simulation.customers import Customers
 from tests.simulation.story import Request, requests
 from tests.simulation.template import Template, under
@@ -171,8 +173,25 @@ class Simulation(Run):
     def _jump(self) -> None:
         if self.world.hazards.strikes("the clock jumps"):
             seconds = self.world.random.choice((-7_200, -60, 60, 7_200))
+            if not self._may_jump(seconds):
+                return
             self.world.note(f"the clocks jump by {seconds} s")
             self.world.clock.jump(seconds)
+
+    def _may_jump(self, seconds: float) -> bool:
+        """Tell whether the service can bear it that all clocks jump together (docs/operations.md).
+
+        Ahead: not while the outcome of a call is unknown, whose wait would end. Back: not before
+        the end of a month, which may be closed, or the start of a plan, which would lie ahead.
+        """
+        log, now = self.world.outside.log, self.world.clock.now
+        to = now + timedelta(seconds=seconds)
+        if seconds > 0:
+            self.customers.roles.read()
+            return not any(is_unknown(log.get(*it)) for it in self.customers.roles.streams.values())
+        events = (recorded.event for recorded in log.read(0, EVENTS_MAX))
+        begun = (each.timestamp for each in events if isinstance(each, Link.PlanStarted))
+        return to.month == now.month and all(at.replace(tzinfo=UTC) <= to for at in begun)
 
     def _trouble(self) -> None:
         random, world = self.world.random, self.world

@@ -1,13 +1,11 @@
 """The broker of an installation with one process; its queues end with the process."""
 
 from queue import Queue
-from typing import Any
 
-from dramatiq import Broker, Consumer, Worker
+from dramatiq import Consumer
 from dramatiq.brokers.stub import StubBroker
-from dramatiq.middleware import Middleware
 
-POLL_MS = 200  # How late a consumer notices its end, while there is work.
+POLL_MS = 200  # How late a consumer notices its end.
 
 
 class InProcessBroker(StubBroker):
@@ -18,7 +16,7 @@ class InProcessBroker(StubBroker):
     """
 
     def __init__(self) -> None:
-        super().__init__(middleware=[_WakeAtEnd()])
+        super().__init__(middleware=[])
         # Each queue has a worker of its own, and each worker adds the same middleware.
         self.logger.addFilter(lambda record: "of the same type twice" not in record.msg)
 
@@ -26,7 +24,7 @@ class InProcessBroker(StubBroker):
         """Make a queue, and none for delayed messages, because there are none."""
         if queue_name not in self.queues:
             self.emit_before("declare_queue", queue_name)
-            self.queues[queue_name] = SleepingQueue()
+            self.queues[queue_name] = Queue()
             self.emit_after("declare_queue", queue_name)
 
     def consume(
@@ -49,30 +47,3 @@ class InProcessBroker(StubBroker):
         """Wait until all messages are done."""
         for queue in self.queues.values():
             queue.join()
-
-
-class SleepingQueue(Queue[Any]):
-    """A queue whose one consumer sleeps while no message waits or is being worked on."""
-
-    _has_ended = False
-
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: FBT001, FBT002  # The signature is the library's.
-        """Wait for work, then get as the library does."""
-        if block:
-            with self.not_empty:
-                self.not_empty.wait_for(lambda: self.unfinished_tasks or self._has_ended)
-        return super().get(block, timeout)
-
-    def end(self) -> None:
-        """Wake the consumer, because it should end."""
-        with self.not_empty:
-            self._has_ended = True
-            self.not_empty.notify_all()
-
-
-class _WakeAtEnd(Middleware):
-    """Wakes the consumers of a worker that ends."""
-
-    def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
-        for queue in worker.consumers:
-            broker.queues[queue].end()

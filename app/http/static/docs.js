@@ -10,6 +10,9 @@ function make(tag, properties = {}, ...children) {
   return element;
 }
 
+// Links to an operation of before there were pages of them.
+if (document.body.className === "reference" && location.hash.startsWith("#/")) location.replace(`try${location.hash}`);
+
 // --- Samples: blocks of different languages that follow each other become tabs.
 
 function remembered(language) {
@@ -77,7 +80,7 @@ if (parts.length > 1) {
 }
 document.querySelector(".menu").open = window.matchMedia("(min-width: 60rem)").matches;
 
-// --- Search: the pages themselves and the OpenAPI document, read when somebody first searches.
+// --- Search: the pages themselves, read when somebody first searches.
 
 const field = document.querySelector(".search input");
 const list = document.querySelector(".search ol");
@@ -89,7 +92,7 @@ function partsOf(html, url, page) {
   const codes = [...main.querySelectorAll("tr[id]")].map((row) =>
     ({ title: row.id, page, url: `${url}#${row.id}`, text: [...row.cells].map((each) => each.textContent).join(" ") }));
   for (const element of main.children) {
-    if (/^H[23]$/.test(element.tagName)) {
+    if (/^H[23]$/.test(element.tagName) && element.id) {
       found.push({ title: element.textContent, page, url: `${url}#${element.id}`, text: "" });
     } else if (element.tagName !== "PRE") {
       found.at(-1).text += ` ${element.textContent}`;
@@ -98,23 +101,10 @@ function partsOf(html, url, page) {
   return [...found, ...codes];
 }
 
-function operationsOf(spec, url) {
-  return Object.entries(spec.paths).flatMap(([path, operations]) =>
-    Object.entries(operations).filter(([, each]) => each.operationId).map(([method, each]) => ({
-      title: `${method.toUpperCase()} ${path}`,
-      page: "Reference",
-      url: `${url}#/${each.tags[0].replaceAll(" ", "%20")}/${each.operationId}`,
-      text: `${each.summary} ${each.description || ""}`,
-    })));
-}
-
 async function read() {
   const [, ...links] = document.querySelectorAll("nav a"); // The first page only leads to the others.
-  const reference = links.find((each) => each.pathname.endsWith("/reference"));
-  const guides = links.filter((each) => each !== reference).map(async (link) =>
-    partsOf(await (await fetch(link.href)).text(), link.href, link.textContent));
-  const spec = fetch(new URL("../openapi.json", reference.href)).then((reply) => reply.json());
-  return [...(await Promise.all(guides)).flat(), ...operationsOf(await spec, reference.href)];
+  const pages = links.map(async (link) => partsOf(await (await fetch(link.href)).text(), link.href, link.textContent));
+  return (await Promise.all(pages)).flat();
 }
 
 // Each word has to begin a word of the entry; one in a title counts more.

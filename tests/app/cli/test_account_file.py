@@ -73,7 +73,10 @@ def test_an_account_has_the_code_of_the_nearest_name_above_it() -> None:
         ({}, ["postings: is missing"]),
         ({"postings": "weekly"}, ["postings: must be one of: daily, single"]),
         ({"postings": "daily"}, ["names no program: datev, xero, quickbooks"]),
-        (b'{"postings": "daily", "postings": "single"}', ["postings: stands here twice"]),
+        (
+            b'{"postings": "daily", "postings": "single"}',
+            ["is not JSON that can be read: 'postings' stands twice in one object"],
+        ),
         ({**WHOLE, "sage": {}}, ["sage: is unknown"]),
         ({**WHOLE, "xero": {"tax_rate": "x"}}, ["xero.accounts: is missing"]),
         (changed("xero", tax_rate="=1"), [f"xero.tax_rate: {NAMED}"]),

@@ -18,6 +18,7 @@ OWNER = "0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60"
 TEXT = "must be text of 1 to 255 printable characters, no space around it"
 AMOUNT = 'must be a string with at most six decimals, such as "4.50"'
 COUNTRY = "must be a country code of ISO 3166-1 alpha-2 (or XK), such as DE"
+UNREADABLE = "is not JSON that can be read:"
 
 
 def one(**changes: Any) -> PlanEntry:
@@ -168,7 +169,7 @@ WITHIN: list[tuple[str, Any, str, str]] = [
     ),
     ("excluded_organizations", [OWNER, "x"], "excluded_organizations[1]", "must be a UUID"),
     ("two words\n", 1, r"'two words\n'", "is unknown"),
-    ("\ud800" * 100, 1, repr("\ud800" * 60), "is unknown"),
+    ("é" * 100, 1, repr("é" * 60), "is unknown"),
 ]
 
 
@@ -219,9 +220,8 @@ def test_a_file_that_is_none_is_refused_in_one_line() -> None:
     for data, why in (
         (b"", "is not JSON: Expecting value at line 1 column 1"),
         (b'{"plans":\n [,]}', "is not JSON: Expecting value at line 2 column 3"),
-        (b'{"plans": [NaN]}', "is not JSON that can be read"),
-        (b"[" * 100_000, "is not JSON that can be read"),
-        (b'{"plans": [' + b"1" * 5_000 + b"]}", "is not JSON that can be read"),
+        (b'{"plans": [NaN]}', f"{UNREADABLE} NaN is no number"),
+        (b"[" * 100_000, f"{UNREADABLE} it is too deep"),
         (b"\xff{}", "is not UTF-8: see byte 0"),
         (b"[]", "must be an object"),
         (b'"plans"', "must be an object"),
@@ -229,19 +229,20 @@ def test_a_file_that_is_none_is_refused_in_one_line() -> None:
         (b'{"plans": {}}', "plans: must be a list"),
         (b'{"plans": null}', "plans: must be a list"),
         (b'{"plans": [], "version": 1}', "version: is unknown"),
-        (b'{"plans": [], "plans": []}', "plans: stands here twice"),
+        (b'{"plans": [], "plans": []}', f"{UNREADABLE} 'plans' stands twice in one object"),
     ):
         assert lines(data) == [why], data[:30]
 
 
 def test_a_member_that_comes_twice_is_named_wherever_it_stands() -> None:
-    twice = json.dumps(plan()).replace('"data_mb": 1000', '"data_mb": 1000, "data_mb": 1')
     deep = json.dumps(plan()).replace('"color"', '"color": "red", "color"')
-    data = b'{"plans": [%s, %s]}' % (twice.encode(), deep.encode())
-    assert lines(data) == [
-        'plans[0] "Germany 1 GB": data_mb: stands here twice',
-        'plans[1] "Germany 1 GB": sponsor_profiles[0].color: stands here twice',
-    ]
+    data = b'{"plans": [%s, %s]}' % (json.dumps(plan()).encode(), deep.encode())
+    assert lines(data) == [f"{UNREADABLE} 'color' stands twice in one object"]
+
+
+def test_more_digits_than_anybody_needs_are_refused() -> None:
+    (line,) = lines(b'{"plans": [' + b"1" * 5_000 + b"]}")
+    assert line.startswith(UNREADABLE)
 
 
 def test_more_plans_or_bytes_than_one_import_takes_are_refused(

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from importlib import import_module
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
+import msgspec
 import pytest
 
 from app.adapters.lookups.sandbox import MALFORMED, SECOND_ATTEMPT, SLOW, UNAVAILABLE
@@ -28,7 +29,14 @@ LOADS = re.compile(
     r"""|@import\s+["']([^"']*)"""
 )
 SHEETS_AND_OURS = [each for each in TYPES if each != "swagger-ui-bundle.js"]
-NAMES = sorted(path.stem for path in GUIDES.glob("*.md"))
+DOCUMENT = msgspec.json.encode(
+    {"tags": [], "paths": {}, "components": {}, "servers": [{"url": "/"}]}
+)
+GUIDE_NAMES = sorted(path.stem for path in GUIDES.glob("*.md"))
+GROUPS = ("authentication", "number-lookup", "plans", "links", "plans-of-links", "wallet")
+GROUPS += ("account", "clients", "deposits", "statements", "webhooks", "events", "health")
+GROUPS += ("sandbox", "sandbox-money")
+NAMES = [*GUIDE_NAMES, *(f"reference-{each}" for each in GROUPS)]
 
 
 class Parts(HTMLParser):
@@ -112,8 +120,72 @@ def test_every_link_of_a_page_leads_somewhere(service: Service, name: str) -> No
             continue
         path, fragment = urldefrag(urljoin(url_of(name), target))
         assert service.client.get(path).status_code == 200, target
-        if fragment:
+        if fragment.startswith("/"):  # An operation on the page to try it.
+            tag, operation = unquote(fragment).removeprefix("/").split("/")
+            assert operation in operations_of(service)[tag], target
+        elif fragment:
             assert fragment in Parts(service.client.get(path).text).ids, target
+
+
+def operations_of(service: Service) -> dict[str, set[str]]:
+    """Return the names of the operations of each group, as the document has them."""
+    found: dict[str, set[str]] = {}
+    for path in service.client.get("/openapi.json").json["paths"].values():
+        for each in path.values():
+            if isinstance(each, dict):
+                found.setdefault(each["tags"][0], set()).add(each["operationId"])
+    return found
+
+
+def test_every_group_has_a_page_with_all_its_operations(service: Service) -> None:
+    groups = operations_of(service)
+    assert sorted(each.lower().replace(" ", "-") for each in groups) == sorted(GROUPS)
+    for tag, operations in groups.items():
+        links = page_of(service, f"reference-{tag.lower().replace(' ', '-')}").links
+        tried = {unquote(each).rpartition("/")[2] for each in links if each.startswith("try#/")}
+        assert tried == operations, tag
+
+
+def test_the_statuses_that_matter_come_first(service: Service) -> None:
+    page = text_of(service.client.get("/docs/reference-links").text)
+    created = page.partition("Create a link with its first plan.")[2].partition("DELETE /v1")[0]
+    said = ("plan_id", "201", "data.iccid", "402 SPENDING_LIMIT", "422 VALIDATION_ERROR")
+    found = [
+        created.index(each) for each in (*said, "502 PROVISIONING_ERROR", "what any operation")
+    ]
+    assert found == sorted(found)
+    assert "INTERNAL_ERROR" not in created[: found[-1]]
+
+
+def test_a_type_is_explained_once_on_a_page(service: Service) -> None:
+    page = text_of(service.client.get("/docs/reference-links").text)
+    assert (
+        page.count("The latest end of a plan that is in use and has data left") == 3
+    )  # Its types.
+    assert "Its fields are those of data of POST /v1/links." in page
+
+
+def test_a_page_says_of_itself_what_it_is_about(service: Service) -> None:
+    said = []
+    for name in NAMES:
+        page = service.client.get(url_of(name)).text
+        said += re.findall(r'<meta name="description" content="([^"<>]{20,})">', page)
+        assert "icon.svg" in page
+    assert len({*said}) == len(NAMES)
+
+
+def test_language_models_find_every_page_in_one_index(make_service: MakeService) -> None:
+    client = make_service(PATH_PREFIX="/below").client
+    for root in ("", "/below"):
+        reply = client.get(f"{root}/llms.txt")
+        assert (reply.status_code, reply.mimetype) == (200, "text/plain")
+        head, says, *_ = reply.text.split("\n\n")
+        assert head.startswith("# ")
+        assert says.startswith("> ")
+        listed = re.findall(
+            r"^- \[[^\]]+\]\(https://api\.example([^)]+)\): .", reply.text, re.MULTILINE
+        )
+        assert {*listed} == {f"{root}{url_of(each)}" for each in NAMES} - {f"{root}/docs"}
 
 
 def test_every_guide_is_in_the_navigation_of_each(service: Service) -> None:
@@ -131,8 +203,8 @@ def test_no_asset_is_loaded_from_another_host(name: str) -> None:
 
 def test_the_samples_call_the_urls_of_this_installation() -> None:
     hosts = ("https://auth.example", "https://numbers.example/a", "https://base.example")
-    known = pages(*hosts, "https://public.example/b")
-    page = text_of(known["quick-start"].decode())
+    known = pages(*hosts, "https://public.example/b", DOCUMENT)
+    page = text_of(known.page("quick-start").decode())
     for line in (
         "AUTH_URL=https://auth.example",
         "NUMBERS_URL=https://numbers.example/a",
@@ -141,9 +213,11 @@ def test_the_samples_call_the_urls_of_this_installation() -> None:
         'const BASE_URL = "https://base.example";',
     ):
         assert line in page
-    reference = text_of(known["reference"].decode())
+    reference = text_of(known.page("reference").decode())
     assert reference.count(" https://public.example/b/openapi.json") == 3
-    assert "https://api.example" not in "".join(text_of(each.decode()) for each in known.values())
+    assert "https://api.example" not in "".join(
+        text_of(known.page(each).decode()) for each in known.titles
+    )
 
 
 def test_pages_below_a_prefix_call_what_lies_below_it(make_service: MakeService) -> None:
@@ -195,7 +269,7 @@ def test_every_operation_that_takes_a_key_is_listed_and_none_is_filled_in(servic
 def test_every_operation_that_a_guide_names_exists(service: Service) -> None:
     paths = service.client.get("/openapi.json").json["paths"]
     known = {f"{method.upper()} {path}" for path, each in paths.items() for method in each}
-    guides = "".join((GUIDES / f"{name}.md").read_text("utf-8") for name in NAMES)
+    guides = "".join((GUIDES / f"{name}.md").read_text("utf-8") for name in GUIDE_NAMES)
     assert {*re.findall(r"`((?:GET|PUT|POST|PATCH|DELETE) /[\w/{}-]+)", guides)} <= known
 
 
@@ -234,7 +308,7 @@ def test_without_a_mouse_copying_needs_no_hover_and_no_validator_is_asked() -> N
     assert "opacity: 0" not in before.partition(".copy {")[2]
     assert ".copy { opacity: 0; }" in hovering
 
-    script = (STATIC / "reference.js").read_text("utf-8")
+    script = (STATIC / "try.js").read_text("utf-8")
     assert "validatorUrl: null" in script, "or one elsewhere is asked"
     assert "http" not in script
 

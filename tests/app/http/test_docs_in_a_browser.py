@@ -8,6 +8,7 @@ import pytest
 from app.http.docs import GUIDES, HOME
 from tests.app.http.conftest import MakeService
 from tests.app.http.over_http import HOST, serving
+from tests.app.http.test_docs import GROUPS
 from tests.servers.browser import Browser, Page
 
 pytestmark = pytest.mark.soak  # Links, policy and samples are the rules of test_docs.
@@ -17,7 +18,7 @@ WIDTHS = [DESK, PHONE]
 # Swagger UI takes an underscore in the name of an operation for a space of old; it opens it all the
 # same.
 KNOWN = "Deprecated: escaping deep link whitespace with `_`"
-NAMES = sorted(path.stem for path in GUIDES.glob("*.md"))
+NAMES = [*sorted(path.stem for path in GUIDES.glob("*.md")), *(f"reference-{it}" for it in GROUPS)]
 ALL_SHOWN = """[...document.querySelectorAll('.samples')].every(
   each => each.querySelector('pre:not([hidden])').dataset.language === '%s')"""
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -115,10 +116,32 @@ def test_a_language_that_was_chosen_stays_chosen(page: Page, docs: str) -> None:
         assert page.value(ALL_SHOWN % language)
 
 
-def test_the_reference_shows_operations_and_opens_one(browser: Browser, docs: str) -> None:
+def test_an_operation_of_the_reference_is_tried_one_click_away(browser: Browser, docs: str) -> None:
+    with visited(browser, docs) as page:
+        page.open(f"{docs}/reference-links")
+        page.click("a[href='try#/Links/create_link']")
+        page.until("document.querySelector('#operations-Links-create_link.is-open')")
+        page.open(f"{docs}/reference#/Links/create_link")  # As links to it were before.
+        page.until("location.pathname.endsWith('/try')")
+
+
+def test_a_page_of_the_reference_can_be_read_on_a_phone_within_a_second(
+    browser: Browser, docs: str
+) -> None:
+    with visited(browser, docs, PHONE) as page:
+        page.open(f"{docs}/reference-links")  # Which makes it.
+        page.slow_down(bytes_per_s=200_000, latency_ms=150, processor=4)
+        page.open(f"{docs}/reference-links")
+        page.until("document.readyState === 'complete'")
+        painted = page.value("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        assert painted < 1_000
+        assert page.value(ALL_SHOWN % "bash")
+
+
+def test_the_page_to_try_shows_operations_and_opens_one(browser: Browser, docs: str) -> None:
     operation = "#operations-Links-create_link"
     with visited(browser, docs) as page:
-        page.open(f"{docs}/reference")
+        page.open(f"{docs}/try")
         page.until("document.querySelectorAll('.opblock').length > 20")
         page.click(f"{operation} .opblock-summary-control")
         page.until(f"document.querySelector('{operation} .responses-table')")
@@ -128,14 +151,19 @@ def test_the_reference_shows_operations_and_opens_one(browser: Browser, docs: st
             assert page.value(OVERFLOW) == 0, width
 
 
-def test_the_search_leads_to_an_operation(browser: Browser, docs: str) -> None:
+def test_the_search_leads_to_an_operation_by_its_path_and_by_a_field(
+    browser: Browser, docs: str
+) -> None:
     with visited(browser, docs) as page:
-        page.open(docs)
-        page.click(".search input")
-        page.type("POST /v1/links")
-        page.until("document.querySelector('.search li a')?.textContent.includes('POST /v1/links')")
-        page.press("Enter")
-        page.until("document.querySelector('#operations-Links-create_link.is-open')")
+        for words, path in (("POST /v1/links", "post-v1-links"), ("POST top_up_url", "handover")):
+            page.open(docs)
+            page.click(".search input")
+            page.type(words)
+            page.until("document.querySelector('.search li a')")
+            page.press("Enter")
+            page.until(
+                f"location.href.includes('/reference-links#') && location.hash.includes('{path}')"
+            )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -151,10 +179,10 @@ def test_the_colours_are_those_of_the_system(browser: Browser, docs: str, scheme
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_use_a_page(browser: Browser, docs: str, axe: str, scheme: str) -> None:
     with browser.page(dark=scheme == "dark") as page:
-        for name in ("quick-start", "errors"):
+        for name in ("quick-start", "errors", *(each for each in NAMES if "reference" in each)):
             page.open(f"{docs}/{name}")
             assert page.flaws(axe) == [], name
-        page.open(f"{docs}/reference")
+        page.open(f"{docs}/try")
         page.until("document.querySelectorAll('.opblock').length > 20")
         page.click("#operations-Links-create_link .opblock-summary-control")
         page.until("document.querySelector('#operations-Links-create_link .responses-table')")
@@ -165,13 +193,14 @@ def test_on_paper_a_guide_shows_every_language_and_no_navigation(
     browser: Browser, docs: str
 ) -> None:
     with browser.page() as page:
-        page.open(f"{docs}/quick-start")
-        page.print_view()
-        assert not page.value("document.querySelector('nav').checkVisibility()")
-        assert page.value(
-            "[...document.querySelectorAll('pre')].every(each => each.checkVisibility())"
-        )
-        assert page.value(OVERFLOW) == 0
+        for name in ("quick-start", "reference-links"):
+            page.open(f"{docs}/{name}")
+            page.print_view()
+            assert not page.value("document.querySelector('nav').checkVisibility()")
+            assert page.value(
+                "[...document.querySelectorAll('pre')].every(each => each.checkVisibility())"
+            )
+            assert page.value(OVERFLOW) == 0
 
 
 def test_a_slash_too_many_leads_to_the_pages(page: Page, docs: str) -> None:

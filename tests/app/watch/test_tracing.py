@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 from uuid import UUID, uuid4
 
 import pytest
@@ -20,6 +22,7 @@ from app.bootstrap.container import Container
 from app.settings import Settings, WrongSetting
 from app.watch import spans, tracing
 from app.watch.logging import working
+from domain.links.handover import address_of
 from tests.house.running import COMES_UP_S
 from tests.house.system import System
 from tests.installation import wait_until
@@ -34,6 +37,7 @@ BUNDLE = "esim_1GB_7D_FR_V2"
 CALLER = "0af7651916cd43dd8448eb211c80319c"
 CALLING = "b7ad6b7169203331"
 NUMBER = "+447400123456"
+ADDRESS = address_of(UUID(CALLER), b"a traveller's id")
 
 
 @pytest.fixture
@@ -100,11 +104,22 @@ def fail_to_buy(system: System, collected: Collector, *roles: str) -> list[str]:
     assert reply.json["meta"]["request_id"] == str(UUID(CALLER))
     partner.ask("POST", f"/number-lookup?phone_number=%2B{NUMBER[1:]}")
     partner.ask("GET", f"/v1/links/{NUMBER}")
+    for path in (ADDRESS, f"{ADDRESS}/qr.png"):
+        with pytest.raises(HTTPError, match="404"):  # A traveller's, that nobody has made.
+            urlopen(f"{partner.url}/e/{path}")  # noqa: S310  # Our own URL.
     wait_until(lambda: any("wallet.refunded" in str(each) for each in collected.of(CALLER)), 20.0)
     for process in started:
         process.signal(signal.SIGTERM)
     assert {process.ended() for process in started} == {0}  # What is left is sent first.
-    return [NUMBER[1:], KEY, "them=", partner.headers()["Authorization"][-20:], "FROM", BUNDLE]
+    return [
+        NUMBER[1:],
+        KEY,
+        ADDRESS,
+        "them=",
+        partner.headers()["Authorization"][-20:],
+        "FROM",
+        BUNDLE,
+    ]
 
 
 def check_trace(seen: list[Seen], web: str, dispatcher: str, worker: str) -> None:

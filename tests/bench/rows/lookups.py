@@ -28,6 +28,7 @@ from tests.bench.server import HOST, plain_server, service
 from tests.bench.side import Side
 from tests.servers.guard import wait_for
 from tests.servers.running import free_port
+from workers.nightly_audit import NIGHT_HOUR
 
 ORGANIZATIONS = 60
 CONNECTIONS = 16
@@ -36,6 +37,7 @@ TRIAL_S = 1.0
 PACED_S = 5.0
 PACES_PER_S = (300, 100)
 SETTLE_S = 60.0
+AUDITED_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -78,21 +80,21 @@ class Installation:
         self.container = opened(self.settings)
         self._partners = [new_partner(self.container) for _ in range(ORGANIZATIONS)]
         self._paths = [f"/number-lookup?phone_number={quote(each)}" for each in real_numbers()]
-        self._tokens = [partner.token for partner in self._partners]
+        self.tokens = [partner.token for partner in self._partners]
 
     def load(self, kind: Kind, port: int, duration_s: float, per_s: float | None = None) -> Load:
         """Return the load of a kind for a server."""
         each = CONNECTIONS if kind.organizations == 1 else 1
-        tokens = self._tokens[: kind.organizations] * each
+        tokens = self.tokens[: kind.organizations] * each
         return Load(HOST, port, duration_s, tokens, self._paths, kind.keyed, per_s)
 
     def quiet(self, port: int, duration_s: float) -> Load:
         """Return the load of one client of an organization that does nothing else: lookups."""
-        return Load(HOST, port, duration_s, self._tokens[:1], self._paths)
+        return Load(HOST, port, duration_s, self.tokens[:1], self._paths)
 
     @property
     def token_of_crowd(self) -> str:
-        return self._tokens[1]
+        return self.tokens[1]
 
     def crowd(self, count: int, port: int, path: str, **more: Any) -> Load:
         """Return the load of many connections of another organization, until it is ended."""
@@ -110,7 +112,7 @@ class Installation:
 
     def readers(self, count: int, port: int, duration_s: float) -> Load:
         """Return the load of so many clients that read their wallets, in threads of Flask."""
-        tokens = [self._tokens[number % len(self._tokens)] for number in range(count)]
+        tokens = [self.tokens[number % len(self.tokens)] for number in range(count)]
         return Load(HOST, port, duration_s, tokens, ["/v1/wallet"], method="GET")
 
     @contextmanager
@@ -146,6 +148,11 @@ class Installation:
         lags = self.container.observed.follower_lags
         assert wait_for(lambda: not any(lag.behind for lag, _ in lags()), SETTLE_S)
 
+    def wait_for_audit(self) -> None:
+        """Wait for the audit of this night, which begins a minute after a start: no lookup's."""
+        if self.container.clock().hour >= NIGHT_HOUR:
+            assert wait_for(lambda: self.container.notes.newest("audit") is not None, AUDITED_S)
+
 
 @contextmanager
 def prepared() -> Iterator[tuple[Pools]]:
@@ -174,6 +181,7 @@ def measure(pools: Pools) -> Iterator[Row]:
             for url in (made.settings["DATABASE_URL"], *urls.values()):
                 with psycopg.connect(url, autocommit=True) as database:
                     database.execute("ANALYZE")
+        made.wait_for_audit()
         for per_s in PACES_PER_S:
             yield from _at_a_pace(made, per_s, ours, plain)
 

@@ -96,7 +96,6 @@ def keep(process: Process, count: int, at: datetime) -> None:
         CachedFacts(each, "offline", moment) for each, moment in zip(facts, moments, strict=True)
     ]
     process.lookup_cache.save(ORGANIZATION, answers)
-    process.lookup_cache.flush()
 
 
 def test_what_is_cut_off_halfway_is_completed_by_the_next_call(

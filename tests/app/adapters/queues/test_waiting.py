@@ -6,7 +6,7 @@ from threading import Event, Thread
 import dramatiq
 import pytest
 
-from app.adapters.queues.in_process import InProcessBroker, SleepingQueue
+from app.adapters.queues.in_process import InProcessBroker
 from app.processes import runtime
 from app.processes.runtime import Messages, WaitingWorker
 from tests.installation import PATIENCE_S
@@ -51,9 +51,8 @@ def test_what_is_in_hand_at_the_end_is_finished(broker: InProcessBroker) -> None
     assert not stop.is_alive()
 
 
-@pytest.mark.parametrize("kind", [Messages, SleepingQueue])
-def test_nobody_looks_up_while_there_is_nothing(kind: type[Messages | SleepingQueue]) -> None:
-    messages, got = kind(), list[object]()
+def test_nobody_looks_up_while_there_is_nothing() -> None:
+    messages, got = Messages(), list[object]()
     waits = list[float | None]()
     real = messages.not_empty.wait
     asleep = Event()
