@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 from uuid import UUID
 
 import msgspec
@@ -239,35 +239,42 @@ class WebhookRequest(Root):
         organization_id: UUID
         endpoint_id: UUID
 
-    class TestAsked(Event, Created, ByOperator):
-        TOPIC = "webhook_request.test_asked"
-        SETS = sets(asked=itself)
+    class Asked(Event, Created):
+        """`OPERATION` is what an Idempotency-Key is for."""
 
-    class RedeliveryAsked(Event, Created, ByOperator):
-        TOPIC = "webhook_request.redelivery_asked"
+        TOPIC = "webhook_request.asked"  # Never triggered itself.
         SETS = sets(asked=itself)
+        OPERATION: ClassVar[str]
+
+    class TestAsked(Asked, ByOperator):
+        TOPIC = "webhook_request.test_asked"
+        OPERATION = "test"
+
+    class RedeliveryAsked(Asked, ByOperator):
+        TOPIC = "webhook_request.redelivery_asked"
+        OPERATION = "redeliver"
 
         delivery_id: UUID
 
-    class RedeliveriesAsked(Event, Created):
+    class RedeliveriesAsked(Asked):
         """These had failed or were cancelled; all of those planned `since`, or the first."""
 
         TOPIC = "webhook_request.redeliveries_asked"
-        SETS = sets(asked=itself)
+        OPERATION = "redeliver_failed"
 
         since: datetime
         delivery_ids: list[UUID]
         has_more: bool
 
-    class RotationAsked(Event, Created):
+    class RotationAsked(Asked):
         """Saved together with the rotation that it asked for."""
 
         TOPIC = "webhook_request.rotation_asked"
-        SETS = sets(asked=itself)
+        OPERATION = "rotate"
 
         generation: int
 
-    asked: TestAsked | RedeliveryAsked | RedeliveriesAsked | RotationAsked
+    asked: Asked
 
     @classmethod
     def make(
