@@ -243,7 +243,7 @@ class Webhooks:
         def attempt() -> tuple[A, bool]:
             newest, request_id = self._newest(endpoint), self.new_id()
             if key is not None:
-                request_id = webhook_request_id(newest.organization_id, kind.OPERATION, key)
+                request_id = webhook_request_id(newest.organization_id, kind.ASKS_FOR, key)
                 if (earlier := self.log.find(WebhookRequest, request_id)) is not None:
                     asked: Any = earlier.asked
                     differs = {name: getattr(asked, name) != given[name] for name in given}

@@ -240,19 +240,19 @@ class WebhookRequest(Root):
         endpoint_id: UUID
 
     class Asked(Event, Created):
-        """`OPERATION` is what an Idempotency-Key is for."""
+        """`ASKS_FOR` is what an Idempotency-Key is for."""
 
         TOPIC = "webhook_request.asked"  # Never triggered itself.
         SETS = sets(asked=itself)
-        OPERATION: ClassVar[str]
+        ASKS_FOR: ClassVar[str]
 
     class TestAsked(Asked, ByOperator):
         TOPIC = "webhook_request.test_asked"
-        OPERATION = "test"
+        ASKS_FOR = "test"
 
     class RedeliveryAsked(Asked, ByOperator):
         TOPIC = "webhook_request.redelivery_asked"
-        OPERATION = "redeliver"
+        ASKS_FOR = "redeliver"
 
         delivery_id: UUID
 
@@ -260,7 +260,7 @@ class WebhookRequest(Root):
         """These had failed or were cancelled; all of those planned `since`, or the first."""
 
         TOPIC = "webhook_request.redeliveries_asked"
-        OPERATION = "redeliver_failed"
+        ASKS_FOR = "redeliver_failed"
 
         since: datetime
         delivery_ids: list[UUID]
@@ -270,7 +270,7 @@ class WebhookRequest(Root):
         """Saved together with the rotation that it asked for."""
 
         TOPIC = "webhook_request.rotation_asked"
-        OPERATION = "rotate"
+        ASKS_FOR = "rotate"
 
         generation: int
 
