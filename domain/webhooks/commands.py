@@ -50,8 +50,13 @@ class Changes:
     enabled: bool | UnsetType = UNSET
 
 
-A = TypeVar("A", bound=WebhookRequest.Asked)
+A = TypeVar("A", bound=WebhookRequest.Event)
 Facts = Mapping[str, object]
+KEY_OF: Mapping[type[WebhookRequest.Event], str] = {  # What an Idempotency-Key is for.
+    WebhookRequest.RedeliveryAsked: "redeliver",
+    WebhookRequest.RedeliveriesAsked: "redeliver_failed",
+    WebhookRequest.RotationAsked: "rotate",
+}
 
 
 class Failed(NamedTuple):
@@ -189,14 +194,14 @@ class Webhooks:
         def rotate(newest: WebhookEndpoint) -> Facts:
             return {"generation": newest.rotate_secret(self.key_id(), cause).number}
 
-        asked, replayed = self._ask(endpoint, WebhookRequest.RotationAsked, key, cause, rotate)
+        event, replayed = self._request(endpoint, WebhookRequest.RotationAsked, key, cause, rotate)
         newest = self._newest(endpoint)
-        return Rotated(newest, newest.secrets[asked.generation - 1], replayed)
+        return Rotated(newest, newest.secrets[event.generation - 1], replayed)
 
     def test(self, endpoint: WebhookEndpoint, cause: Cause) -> UUID:
         """Ask for a test event; return the id of its delivery."""
-        asked, _ = self._ask(endpoint, WebhookRequest.TestAsked, None, cause, _if_enabled)
-        return message_id(endpoint.id, asked.originator_id, 1)
+        event, _ = self._request(endpoint, WebhookRequest.TestAsked, None, cause, _if_enabled)
+        return message_id(endpoint.id, event.originator_id, 1)
 
     def redeliver(
         self, endpoint: WebhookEndpoint, delivery_id: UUID, key: str | None, cause: Cause
@@ -206,7 +211,7 @@ class Webhooks:
         The caller has checked that the endpoint has this delivery.
         """
         given, kind = {"delivery_id": delivery_id}, WebhookRequest.RedeliveryAsked
-        return self._ask(endpoint, kind, key, cause, _if_enabled, **given)[1]
+        return self._request(endpoint, kind, key, cause, _if_enabled, **given)[1]
 
     def redeliver_failed(
         self, endpoint: WebhookEndpoint, failed: Failed, key: str | None, cause: Cause
@@ -223,9 +228,9 @@ class Webhooks:
             return {"delivery_ids": ids, "has_more": has_more}
 
         kind = WebhookRequest.RedeliveriesAsked
-        return self._ask(endpoint, kind, key, cause, find, since=failed.since)
+        return self._request(endpoint, kind, key, cause, find, since=failed.since)
 
-    def _ask(
+    def _request(
         self,
         endpoint: WebhookEndpoint,
         kind: type[A],
@@ -243,16 +248,18 @@ class Webhooks:
         def attempt() -> tuple[A, bool]:
             newest, request_id = self._newest(endpoint), self.new_id()
             if key is not None:
-                request_id = webhook_request_id(newest.organization_id, kind.ASKS_FOR, key)
+                request_id = webhook_request_id(newest.organization_id, KEY_OF[kind], key)
                 if (earlier := self.log.find(WebhookRequest, request_id)) is not None:
-                    asked: Any = earlier.asked
-                    differs = {name: getattr(asked, name) != given[name] for name in given}
-                    refuse_other(webhook=asked.endpoint_id != newest.id, **differs)
-                    return asked, True
+                    event: Any = earlier.asked
+                    differs = {name: getattr(event, name) != given[name] for name in given}
+                    refuse_other(webhook=event.endpoint_id != newest.id, **differs)
+                    return event, True
             facts = decide(newest)
-            request = WebhookRequest.make(kind, request_id, newest, cause, **given, **facts)
-            self.log.append(newest, request)
-            return cast("A", request.asked), False
+            new = WebhookRequest.make(
+                cast("Any", kind), request_id, newest, cause, **given, **facts
+            )
+            self.log.append(newest, new)
+            return cast("A", new.asked), False
 
         return retry_on_conflict(attempt)
 

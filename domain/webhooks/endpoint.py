@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 from uuid import UUID
 
 import msgspec
@@ -239,42 +239,35 @@ class WebhookRequest(Root):
         organization_id: UUID
         endpoint_id: UUID
 
-    class Asked(Event, Created):
-        """`ASKS_FOR` is what an Idempotency-Key is for."""
-
-        TOPIC = "webhook_request.asked"  # Never triggered itself.
-        SETS = sets(asked=itself)
-        ASKS_FOR: ClassVar[str]
-
-    class TestAsked(Asked, ByOperator):
+    class TestAsked(Event, Created, ByOperator):
         TOPIC = "webhook_request.test_asked"
-        ASKS_FOR = "test"
+        SETS = sets(asked=itself)
 
-    class RedeliveryAsked(Asked, ByOperator):
+    class RedeliveryAsked(Event, Created, ByOperator):
         TOPIC = "webhook_request.redelivery_asked"
-        ASKS_FOR = "redeliver"
+        SETS = sets(asked=itself)
 
         delivery_id: UUID
 
-    class RedeliveriesAsked(Asked):
+    class RedeliveriesAsked(Event, Created):
         """These had failed or were cancelled; all of those planned `since`, or the first."""
 
         TOPIC = "webhook_request.redeliveries_asked"
-        ASKS_FOR = "redeliver_failed"
+        SETS = sets(asked=itself)
 
         since: datetime
         delivery_ids: list[UUID]
         has_more: bool
 
-    class RotationAsked(Asked):
+    class RotationAsked(Event, Created):
         """Saved together with the rotation that it asked for."""
 
         TOPIC = "webhook_request.rotation_asked"
-        ASKS_FOR = "rotate"
+        SETS = sets(asked=itself)
 
         generation: int
 
-    asked: Asked
+    asked: TestAsked | RedeliveryAsked | RedeliveriesAsked | RotationAsked
 
     @classmethod
     def make(
