@@ -4,10 +4,11 @@ All of it is stored where the simulated network, and what plays failures, look i
 reads, webhooks and the background reading follow by their ordinary ways.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
+from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from projections.engine.positions import Source
 from projections.stores.counters import Counters
 from workers.reading import BackgroundReading
 
+PLAN_ID, PHONE_NUMBER, KEY_PREFIX = "plan_id", "phone_number", "key_prefix"
 LOOKUP, PURCHASE, CHANGE, REQUEST = "lookup", "purchase", "change", "request"
 PLANS: Final = {each.name.lower(): each.value for each in Fault}
 # A request is refused before its operation begins, with one of these codes in lower case.
@@ -44,6 +46,13 @@ FAILURES: Final[Mapping[str, Mapping[str, str | None]]] = {
     PURCHASE: PLANS,
     CHANGE: dict.fromkeys(CHANGES),
     REQUEST: dict.fromkeys(REFUSALS),
+}
+# By what each can be told from the other attempts of an organization.
+SELECTORS: Final[Mapping[str, Collection[str]]] = {
+    LOOKUP: [PHONE_NUMBER],
+    PURCHASE: [PLAN_ID, KEY_PREFIX],
+    CHANGE: [PLAN_ID],
+    REQUEST: [PLAN_ID, PHONE_NUMBER, KEY_PREFIX],
 }
 # What can happen to a link: its state, the moment, what is given, the network's id of its plan.
 ACTIONS: Final[Mapping[str, Callable[[Subscription, datetime, Any, str | None], Subscription]]] = {
@@ -72,10 +81,16 @@ class Sandbox:
     background_reading: BackgroundReading
 
     @cached_property
-    def _failure_of(self) -> Callable[[UUID, Cause], str | None]:
+    def _failure_of(self) -> Callable[[UUID, str | None, UUID, Cause], str | None]:
         """Counts a purchase, and returns how it has to fail; decided anew, it fails alike."""
-        count = self.counters.next_failure
-        return lru_cache(PURCHASES_MAX)(lambda owner, _: count(owner, PURCHASE))
+
+        def count(owner: UUID, key: str | None, plan_id: UUID, _: Cause) -> str | None:
+            def fits(of: str, _: str) -> bool:
+                return is_of(of, PURCHASE, [plan_id], key=key)
+
+            return self.counters.next_failure(owner, fits)
+
+        return lru_cache(PURCHASES_MAX)(count)
 
     def advance(self, by: timedelta, owner: UUID) -> timedelta:
         """Let time pass for the links of an organization; return how far it is ahead.
@@ -109,10 +124,32 @@ class Sandbox:
         except ProviderError:
             raise NetworkUnavailable from None
 
-    def play(self, owner: UUID, plan: BoughtPlan, cause: Cause) -> BoughtPlan:
+    def play(self, owner: UUID, key: str | None, plan: BoughtPlan, cause: Cause) -> BoughtPlan:
         """Return the plan of the sandbox that fails as it was scripted, or the plan itself."""
-        failure = self._failure_of(owner, cause)
+        failure = self._failure_of(owner, key, plan.plan_id, cause)
         return plan if failure is None else replace(plan, provider_plan_id=PLANS[failure])
+
+
+def attempts_at(operation: str, kind: str, value: object) -> str:
+    """Return the name of those attempts of an operation; of a number it has only a digest."""
+    text = str(value)
+    digest = sha256(text.encode()).hexdigest()
+    return f"{operation} {kind} {digest if kind == PHONE_NUMBER else text}"
+
+
+def is_of(
+    name: str,
+    operation: str,
+    plans: Iterable[UUID] = (),
+    numbers: Iterable[str] = (),
+    key: str | None = None,
+) -> bool:
+    """Tell whether an attempt of an operation, at these, is one of those with a name."""
+    by_key = f"{operation} {KEY_PREFIX} "
+    if name.startswith(by_key):
+        return key is not None and key.startswith(name.removeprefix(by_key))
+    ours = {attempts_at(operation, PLAN_ID, each) for each in plans}
+    return name in {operation, *ours, *(attempts_at(operation, PHONE_NUMBER, it) for it in numbers)}
 
 
 def _addon_of(link: Link, activation_id: UUID | None) -> str | None:

@@ -92,6 +92,9 @@ def test_what_is_scripted_fails_and_nothing_else(net: Net) -> None:
         {"operation": "lookup", "failure": None, "attempts": 1},
         {"operation": "lookup", "failure": "slow", "minutes": 1},
         {"operation": "purchase", "failure": "slow", "attempts": 21, "minutes": 61},
+        {"operation": "lookup", "failure": "slow", "key_prefix": "ci-"},
+        {"operation": "request", "failure": "link_busy", "key_prefix": "ci-", "plan_id": plan},
+        {"operation": "purchase", "failure": "slow", "key_prefix": "ci-42-"},
     ):
         acme.call("PUT", failures, body)
 
