@@ -50,7 +50,8 @@ def prepare_demo(container: Container, plans: Sequence[PlanEntry]) -> Demo:
     secret = _saved_secret(container.settings)
     container.prices.set_first(PRICE_MICROS, cause)
     _ensure_organization(container, organization_id, cause)
-    wallet = container.accounts.deposit(organization_id, DEPOSIT_MICROS, "demo", cause)
+    container.accounts.move("deposit", organization_id, DEPOSIT_MICROS, "demo", cause)
+    wallet = container.accounts.wallet(organization_id)
     _ensure_client(container, client_id, secret, organization_id, cause)
     container.catalogue.import_plans(plans, cause)
     return Demo(

@@ -294,13 +294,6 @@ class Accounts:
             raise NotPossible(f"organization {organization_id} has a wallet already") from None
         return self.wallet(organization_id)
 
-    def deposit(
-        self, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
-    ) -> Wallet:
-        """Book a payment once per reference, as `move` does, and return the wallet."""
-        self.move("deposit", organization_id, amount_micros, reference, cause)
-        return self.wallet(organization_id)
-
     def move(  # Each is a fact of the booking.
         self,
         kind: Moving,
@@ -324,7 +317,10 @@ class Accounts:
             named = [made.id, *([reference] if kind == "reversal" else [])]
             owner = {"organization_id": organization_id, "reference": reference}
             facts["amount_micros"] = micros
-            self._wait_to_move(Proposal.of(cause, kind, *named, **owner, **facts), cause)
+            proposal = Proposal.of(cause, kind, *named, **owner, **facts)
+            # With what its operator has moved today.
+            before = partial(self.moved_micros, cause.actor, cause.at.date())
+            self._wait(proposal, lambda: self.approvals.needed(micros, cause, before))
         self._book(made, cause)
         return self.log.get(type(made), made.id)
 
@@ -460,12 +456,6 @@ class Accounts:
 
     def _charged_for(self, stream_id: UUID) -> Refundable:
         return self.log.get(Refundable, stream_id)  # type: ignore[type-abstract]  # any kind of it
-
-    def _wait_to_move(self, proposal: Proposal, cause: Cause) -> None:
-        """Let an amount wait that is above the limit with what its operator has moved today."""
-        micros, today = proposal.made.amount_micros or 0, cause.at.date()
-        before = partial(self.moved_micros, cause.actor, today)
-        self._wait(proposal, lambda: self.approvals.needed(micros, cause, before))
 
     def _wait(self, proposal: Proposal, is_needed: Callable[[], bool]) -> None:
         """Raise WaitsForApproval, once it is proposed, for what has to be approved."""

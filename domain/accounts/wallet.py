@@ -222,45 +222,24 @@ class Wallet(LoadedFromNewest):
         self._refuse_below_zero(-change_micros)
         self._move(kind, cause, change_micros, entry)
 
-    def charge(self, charge: Charge, cause: Cause) -> None:
-        """Take money or refuse, with SpendingLimit or InsufficientBalance; only this decides."""
-        assert charge.amount_micros > 0, charge.amount_micros
-        self._refuse_other_currency(charge.currency)
-        self.refuse_overspending(_chosen_micros([charge]), cause.at)
-        self._refuse_below_zero(charge.amount_micros)
-        self._move(
-            self.Charged,
-            cause,
-            -charge.amount_micros,
-            charge,
-            kind=charge.kind,
-        )
-
     def book(self, entries: Sequence[Charge | Refund], cause: Cause) -> None:
-        """Make all entries or none; balance and limit must cover the sum of the charges."""
+        """Make all entries or none; balance and limit must cover the sum of the charges.
+
+        Raises SpendingLimit or InsufficientBalance; only this decides.
+        """
         for entry in entries:
+            assert entry.amount_micros > 0, entry.amount_micros
             self._refuse_other_currency(entry.currency)
         charges = [entry for entry in entries if isinstance(entry, Charge)]
         self.refuse_overspending(_chosen_micros(charges), cause.at)
         self._refuse_below_zero(sum(entry.amount_micros for entry in charges))
         for entry in entries:
+            micros = entry.amount_micros
             if isinstance(entry, Charge):
-                self.charge(entry, cause)
+                self._move(self.Charged, cause, -micros, entry, kind=entry.kind)
             else:
-                self.refund(entry, cause)
-
-    def refund(self, refund: Refund, cause: Cause) -> None:
-        """Refund a charge of this wallet."""
-        assert refund.amount_micros > 0, refund.amount_micros
-        self._refuse_other_currency(refund.currency)
-        self._move(
-            self.Refunded,
-            cause,
-            refund.amount_micros,
-            refund,
-            charge_id=refund.charge_id,
-            reason=refund.reason,
-        )
+                more = {"charge_id": entry.charge_id, "reason": entry.reason}
+                self._move(self.Refunded, cause, micros, entry, **more)
 
     def limit_spending(self, spending: Spending | None, cause: Cause) -> None:
         """Set what may be spent in a month, with what has been spent; None ends the limit."""

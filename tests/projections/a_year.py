@@ -105,7 +105,7 @@ class Year:
             metadata={"plan_id": f"plan-{plan}", "plan_name": f"Plan {plan}"} if has_plan else {},
         )
         try:
-            wallet.charge(charge, cause)
+            wallet.book([charge], cause)
         except InsufficientBalance:
             return
         self._charges.setdefault(owner, []).append(charge)
@@ -115,17 +115,15 @@ class Year:
         if owner not in self._charges:
             return
         charge = self._dice.choice(self._charges[owner])
-        self._wallets[owner].refund(
-            Refund(
-                transaction_id=uuid4(),
-                charge_id=charge.transaction_id,
-                amount_micros=self._dice.randrange(1, charge.amount_micros + 1),
-                currency="USD",
-                reference=charge.reference,
-                description="Refund",
-                reason="by_hand",
-                metadata=charge.metadata,
-            ),
-            self._cause(),
+        back = Refund(
+            transaction_id=uuid4(),
+            charge_id=charge.transaction_id,
+            amount_micros=self._dice.randrange(1, charge.amount_micros + 1),
+            currency="USD",
+            reference=charge.reference,
+            description="Refund",
+            reason="by_hand",
+            metadata=charge.metadata,
         )
+        self._wallets[owner].book([back], self._cause())
         self._process.log.append(self._wallets[owner])

@@ -70,9 +70,8 @@ class Forger:
         facts: dict[str, Any] = {"transaction_id": price.transaction_id, "currency": price.currency}
         facts["kind"] = "lookup" if kind == "lookup" else "bulk_lookup"
         paid = format_amount(price.amount_micros)
-        self.wallet.charge(
-            charge(paid, reference=Reference(kind, str(reason)), **facts), self.cause
-        )
+        made = charge(paid, reference=Reference(kind, str(reason)), **facts)
+        self.wallet.book([made], self.cause)
         return forged(self._only(self.wallet, Wallet.Charged), **changes)
 
     def job(self, count: int = 4, item_micros: int = ITEM_MICROS) -> BulkJob:
@@ -118,7 +117,7 @@ class Forger:
             description="Refund",
             reason=reason,
         )
-        self.wallet.refund(back, self.cause)
+        self.wallet.book([back], self.cause)
         return self._only(self.wallet, Wallet.Refunded)
 
     def completed(self, job: BulkJob, *indexes: int, **changes: Any) -> BulkJob.ItemsCompleted:

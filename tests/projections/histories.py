@@ -146,12 +146,12 @@ class Life:
         """Pay out, reverse a deposit that was spent, and pay what is owed since then."""
         accounts, cause = self._process.accounts, self._process.cause()
         facts = {"reason": "why", "value_date": date(2026, 2, 27)}
-        accounts.deposit(owner, 200_000, "spent", cause)
+        accounts.move("deposit", owner, 200_000, "spent", cause)
         left = accounts.wallet(owner).balance_micros - 50_000
         accounts.move("payout", owner, left, "out-1", cause, **facts)
         accounts.move("reversal", owner, None, "back-1", cause, deposit="spent", **facts)
         for reference in ("a part", "the rest"):
-            accounts.deposit(owner, 100_000, reference, cause)
+            accounts.move("deposit", owner, 100_000, reference, cause)
 
     def _look_up(self) -> None:
         number = self._dice.choice([*numbers(5), DOWN])

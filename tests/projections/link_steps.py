@@ -292,6 +292,6 @@ def charge_fee(
     metadata = {"month": month, "charged_link_ids": [str(each) for each in links]}
     charge = charge_of("monthly_link_fee", fee.id, fee.due.price, metadata)
     process.committer.commit(
-        wallet_id(organization_id), lambda wallet: wallet.charge(charge, cause), fee
+        wallet_id(organization_id), lambda wallet: wallet.book([charge], cause), fee
     )
     return fee

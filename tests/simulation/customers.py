@@ -175,7 +175,7 @@ class Customers:
         return None
 
     def _deposit(self, machine: Machine, owner: UUID, request: Request) -> None:
-        machine.accounts.deposit(owner, request.amount, deposited(request), machine.cause())
+        machine.accounts.move("deposit", owner, request.amount, deposited(request), machine.cause())
 
     def _spend(self, machine: Machine, owner: UUID, request: Request) -> None:
         """Let an organization run out of money."""

@@ -35,7 +35,7 @@ def test_an_entry_dated_ahead_bends_no_day_before_it_was_made(installation: Inst
     process = installation.process()
     acme, _, _ = live(process)
     later = Cause(datetime(2026, 4, 20, tzinfo=UTC), "ahead")
-    process.accounts.deposit(acme, 50_000_000, "ahead-1", later)
+    process.accounts.move("deposit", acme, 50_000_000, "ahead-1", later)
     process.projector.catch_up()
     with browsing(process) as browser:
         for path in ("/", f"/wallets/{acme}"):
@@ -67,8 +67,12 @@ def test_a_refund_leads_to_its_charge_and_back(shop: Shop) -> None:
 def test_what_an_operator_did_names_the_operator(shop: Shop) -> None:
     process = shop.process
     cause = process.cause("cli-7")
-    process.accounts.deposit(
-        shop.other, 1_000_000, "bank-7", type(cause)(cause.at, cause.request_id, "os:alice")
+    process.accounts.move(
+        "deposit",
+        shop.other,
+        1_000_000,
+        "bank-7",
+        type(cause)(cause.at, cause.request_id, "os:alice"),
     )
     process.projector.catch_up()
     (story, *_) = ROW.findall(shop.get("/transactions?kind=deposit"))

@@ -83,7 +83,9 @@ def live(process: Process, clock: SetClock) -> None:
         job = process.create_job(hostile, numbers(3))
         if clock.now.day < 10:
             old.change(add=[plan]).do_all()
-            process.accounts.deposit(hostile, 5_000_001, f"bank {clock.now}", process.cause())
+            process.accounts.move(
+                "deposit", hostile, 5_000_001, f"bank {clock.now}", process.cause()
+            )
             LinkSteps(process, hostile, None, plan).activate()
         clock.forward(days=4.3)
         process.look_up(hostile)

@@ -25,7 +25,7 @@ def test_a_payment_whose_twin_is_lost_is_not_called_booked(process: Process) -> 
     organization = process.organization("1.00")
     accounts = replace(process.accounts, committer=Forgetful(process.log))
     with pytest.raises(Conflict):
-        accounts.deposit(organization, 1_000_000, "bank-2", process.cause())
+        accounts.move("deposit", organization, 1_000_000, "bank-2", process.cause())
     assert not process.log.history(Deposit.id_of(organization, "bank-2"))
 
 

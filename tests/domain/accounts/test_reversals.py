@@ -62,7 +62,7 @@ def wallet(micros: int = 0) -> Story[Wallet]:
 def owing(micros: int, paid: int = 100) -> Story[Wallet]:
     """A wallet whose only deposit was reversed when it had spent some of it."""
     spent = structs.replace(charge("0.000001"), amount_micros=micros)
-    return wallet(paid).given(lambda its: its.charge(spent, cause()), entered(reversal(paid)))
+    return wallet(paid).given(lambda its: its.book([spent], cause()), entered(reversal(paid)))
 
 
 def test_a_reversal_takes_what_was_paid_in() -> None:
@@ -81,7 +81,7 @@ def test_a_reversal_takes_what_was_paid_in() -> None:
 
 def test_what_the_wallet_lacks_is_owed() -> None:
     made = reversal(100)
-    story = wallet(100).given(lambda its: its.charge(charge("0.00003"), cause()))
+    story = wallet(100).given(lambda its: its.book([charge("0.00003")], cause()))
     story.when(entered(made)).then(
         fact(
             Wallet.ClaimChanged,
@@ -105,7 +105,7 @@ def test_whatever_comes_in_settles_the_claim_first() -> None:
         claim_micros=10,
     )
     back = structs.replace(refund("1.00", ORGANIZATION), amount_micros=4)
-    story.when(lambda its: its.refund(back, cause())).then(
+    story.when(lambda its: its.book([back], cause())).then(
         fact(Wallet.Refunded, balance_micros=4),
         fact(Wallet.ClaimChanged, amount_micros=-4, balance_micros=0, claim_micros=6),
     )
@@ -119,7 +119,7 @@ def test_whatever_comes_in_settles_the_claim_first() -> None:
 
 def test_while_a_claim_is_open_nothing_is_bought_and_nothing_paid_out() -> None:
     story = owing(30)
-    refusal = story.when(lambda its: its.charge(charge("0.000001"), cause())).refused(
+    refusal = story.when(lambda its: its.book([charge("0.000001")], cause())).refused(
         InsufficientBalance, balance_micros=0
     )
     assert str(refusal).endswith(
@@ -251,7 +251,7 @@ def test_what_waited_is_refused_when_it_cannot_be_done_any_more(
         process.look_up(organization, price_micros=100_001)
         with pytest.raises(InsufficientBalance):
             accounts.approve(proposal, bert)
-        accounts.deposit(organization, 1, "bank-2", anna)
+        accounts.move("deposit", organization, 1, "bank-2", anna)
         accounts.approve(proposal, bert)
         assert accounts.wallet(organization).balance_micros == 0
     told = {each.reason for each in process.audit().failures}

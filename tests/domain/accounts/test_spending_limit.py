@@ -119,7 +119,7 @@ def test_a_wallet_that_is_opened_later_has_the_limit(process: Process) -> None:
     organization_id = process.organization("")
     limit(process, organization_id, 7)
     process.accounts.open_wallet(organization_id, process.cause())
-    process.accounts.deposit(organization_id, 100, "bank-1", process.cause())
+    process.accounts.move("deposit", organization_id, 100, "bank-1", process.cause())
     held = spending(process, organization_id)
     assert (held.limit_micros, held.spent_micros) == (7, 0)
     assert check_log(process.log).failures == []

@@ -103,12 +103,12 @@ class WalletMachine(RuleBasedStateMachine):
         total = sum(each.amount_micros for each in charges)
         if self.limit_micros is not None and chosen and chosen > self.left_micros():
             with self.refused(SpendingLimit):  # It is told before the balance.
-                self.buy(entries)
+                self.wallet.book(entries, self.cause)
         elif total > self.balance:
             with self.refused(InsufficientBalance):
-                self.buy(entries)
+                self.wallet.book(entries, self.cause)
         else:
-            self.buy(entries)
+            self.wallet.book(entries, self.cause)
             for each in entries:
                 sign = 1 if isinstance(each, Charge) else -1
                 self.moved(-sign * each.amount_micros, sign * each.amount_micros)
@@ -116,12 +116,6 @@ class WalletMachine(RuleBasedStateMachine):
                     self.charges[each.transaction_id] = each.amount_micros
                 else:
                     self.charges[each.charge_id] -= each.amount_micros
-
-    def buy(self, entries: Sequence[Charge | Refund]) -> None:
-        if len(entries) == 1 and isinstance(entries[0], Charge):
-            self.wallet.charge(entries[0], self.cause)
-        else:
-            self.wallet.book(entries, self.cause)
 
     def refund_of(self, data: st.DataObject) -> Refund | None:
         if not (given := [each for each, left in self.charges.items() if left]):
@@ -132,7 +126,7 @@ class WalletMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def refund(self, data: st.DataObject) -> None:
         if (wanted := self.refund_of(data)) is not None:
-            self.wallet.refund(wanted, self.cause)  # However full the wallet is.
+            self.wallet.book([wanted], self.cause)  # However full the wallet is.
             self.moved(wanted.amount_micros, -wanted.amount_micros)
             self.charges[wanted.charge_id] -= wanted.amount_micros
 
@@ -182,17 +176,17 @@ class WalletMachine(RuleBasedStateMachine):
         deposit, back = Deposit.make(ORGANIZATION, "b", 5, self.cause), refund("0.1", ORGANIZATION)
         dollars = charge("0.1", currency="USD")
         for step in (
-            lambda: self.wallet.charge(dollars, self.cause),
+            lambda: self.wallet.book([dollars], self.cause),
             lambda: self.wallet.book([charge("0.000001"), dollars], self.cause),
-            lambda: self.wallet.refund(replace(back, currency="USD"), self.cause),
+            lambda: self.wallet.book([replace(back, currency="USD")], self.cause),
             lambda: self.wallet.enter(deposit, "USD", self.cause),
             lambda: self.wallet.enter(adjustment(5), "USD", self.cause),
         ):
             with self.refused(ConfigError):
                 step()
         for nothing in (
-            lambda: self.wallet.charge(charge("0"), self.cause),
-            lambda: self.wallet.refund(replace(back, amount_micros=0), self.cause),
+            lambda: self.wallet.book([charge("0")], self.cause),
+            lambda: self.wallet.book([replace(back, amount_micros=0)], self.cause),
             lambda: self.wallet.enter(adjustment(0), "EUR", self.cause),
         ):
             with self.refused(AssertionError):

@@ -192,7 +192,7 @@ def given_back(forger: LinkForger, job: Any, micros: int, reference: str, cause:
     charge = job.created.price.transaction_id
     refund = job.refund_by_hand(HandRefund(charge, reference, "why", micros, {}), cause)
     position = write(forger, job)
-    forger.wallet.refund(refund, cause)
+    forger.wallet.book([refund], cause)
     write(forger, forger.wallet)
     return position
 

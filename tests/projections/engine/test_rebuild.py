@@ -50,7 +50,7 @@ def end_books(process: Process) -> None:
     process.accounts.change_organization(owner, low)
     process.look_up(owner)
     process.webhooks.register(Draft(owner, "https://a.example/", None, None, None), cause)
-    process.accounts.deposit(owner, 1, "by-hand", cause)
+    process.accounts.move("deposit", owner, 1, "by-hand", cause)
     named = Adjustment.id_of(owner, "gift")
     names = {"reference": "gift", "reason": "a gift", "organization_id": owner}
     gift = Proposal.of(cause, "adjustment", named, amount_micros=2_000_000, **names)

@@ -30,7 +30,7 @@ def live(process: Process, owner: UUID) -> None:
         set_threshold(process, owner, amount)
         for _ in range(3):
             process.look_up(owner)
-    process.accounts.deposit(owner, parse_amount("1.00"), "more", process.cause())
+    process.accounts.move("deposit", owner, parse_amount("1.00"), "more", process.cause())
     process.finish_job(process.create_job(owner, numbers(3)))
     process.cancel_job(process.create_job(owner, numbers(3)))
 
@@ -89,7 +89,7 @@ def test_what_another_process_writes_meanwhile_counts(
     process.projector.catch_up()
     set_threshold(process, organization_id, None)
     process.projector.catch_up()
-    process.accounts.deposit(organization_id, parse_amount("1.00"), "more", process.cause())
+    process.accounts.move("deposit", organization_id, parse_amount("1.00"), "more", process.cause())
     other.projector.catch_up()
     set_threshold(process, organization_id, "100.994")
     process.projector.catch_up()
@@ -110,7 +110,7 @@ def test_what_comes_to_nothing_does_not_count(
     place = process.positions.all(process.views)[model.name].position
     process.look_up(organization_id)
     set_threshold(process, organization_id, "99.999")
-    process.accounts.deposit(organization_id, parse_amount("1.00"), "more", process.cause())
+    process.accounts.move("deposit", organization_id, parse_amount("1.00"), "more", process.cause())
     *events, last = process.log.read(place, 10)
 
     def write() -> None:
