@@ -122,11 +122,6 @@ COLOUR = Text("#rrggbb|none", _read_colour, "{!r} is not a colour such as #1a4fa
 LOGO = Text("file|none", _read_logo, f"{{!r}} is not a {LOGO_RULE}, or none")
 
 
-class _Balance(Shape):
-    balance: str
-    currency: str
-
-
 class _Organization(Shape):
     id: UUID
     name: str
@@ -136,7 +131,7 @@ class _Organization(Shape):
     lookup_enabled: bool
     rate_limit: int | None
     spending_limit: str | None
-    wallet: _Balance | None
+    wallet: Facts | None
     proposals: list[UUID] | UnsetType = UNSET  # What waits for another operator.
     customer_number: str | UnsetType = UNSET
     brand_colour: str | UnsetType = UNSET
@@ -153,7 +148,8 @@ def _organization(
         proposals=[each.id for each in proposed] or UNSET,
         price_per_lookup=amount_of(its.price_micros),
         rate_limit=its.rate_limit_per_minute,
-        wallet=wallet and _Balance.of(wallet),
+        wallet=wallet
+        and {"balance": format_amount(wallet.balance_micros), "currency": wallet.currency},
     )
 
 

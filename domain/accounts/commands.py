@@ -1,7 +1,7 @@
 """Operators' commands on organizations, their clients and their wallets."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import takewhile
@@ -405,11 +405,8 @@ class Accounts:
         assert made.organization_id is not None
         given = (made.organization_id, made.reference or "", made.amount_micros or 0)
         facts = {name: getattr(made, name) for name in kind.FACTS}
-        booking = kind.make(*given, cause, proposal=approved.id, **facts)
-        if self.log.find(kind, booking.id) is not None:
+        if not self._book(kind.make(*given, cause, proposal=approved.id, **facts), cause, approved):
             self._refuse_done(approved)
-        wallet, change = wallet_id(booking.organization_id), self._entry(booking, cause)
-        self.committer.commit(wallet, change, approved, booking)
 
     def _refund_approved(self, approved: Proposal, cause: Cause) -> None:
         made, owner = approved.made, approved.made.organization_id
@@ -435,18 +432,10 @@ class Accounts:
             done = newest.done_by_hand(request.transaction_id, request.reference)
             assert done is not None
             if refund is not None:
-                waits = Proposal.of(
-                    cause,
-                    "refund",
-                    *(request.transaction_id, request.reference),
-                    organization_id=done.organization_id,
-                    amount_micros=refund.amount_micros,
-                    reference=request.reference,
-                    reason=request.reason,
-                    transaction_id=request.transaction_id,
-                    charged_for=stream_id,
-                    metadata=request.metadata,
-                )
+                facts = asdict(request) | {"amount_micros": refund.amount_micros}
+                owner, names = done.organization_id, (request.transaction_id, request.reference)
+                more = {"organization_id": owner, "charged_for": stream_id}
+                waits = Proposal.of(cause, "refund", *names, **more, **facts)
                 micros = newest.given_by_hand(request.transaction_id)
                 self._wait(waits, lambda: self.approvals.needed(micros, cause, int))
                 self.committer.commit_entries(done.organization_id, [refund], cause, newest)
@@ -465,14 +454,15 @@ class Accounts:
         self._save_once(proposal, lambda: self.log.append(proposal))
         raise WaitsForApproval(self.log.get(Proposal, proposal.id))
 
-    def _book(self, booking: Booking, cause: Cause) -> bool:
-        """Save a booking with its wallet entry; False when it was saved before."""
-        wallet, change = wallet_id(booking.organization_id), self._entry(booking, cause)
-        return self._save_once(booking, lambda: self.committer.commit(wallet, change, booking))
+    def _book(self, booking: Booking, cause: Cause, *reason: Root) -> bool:
+        """Save a booking with its reason and its wallet entry; False when it was saved before."""
+        wallet, code = wallet_id(booking.organization_id), self.currency.code
 
-    def _entry(self, booking: Booking, cause: Cause) -> Change:
-        """Return what makes the wallet entry of a booking."""
-        return lambda held: held.enter(booking, self.currency.code, cause)
+        def save() -> int:
+            change: Change = partial(Wallet.enter, booking=booking, currency=code, cause=cause)
+            return self.committer.commit(wallet, change, *reason, booking)
+
+        return self._save_once(booking, save)
 
     def _save_once(self, booking: Booking | Proposal, save: Callable[[], int]) -> bool:
         """Save a booking; False when it was saved before."""
