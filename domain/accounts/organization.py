@@ -145,6 +145,11 @@ class Organization(Root):
         colour: str | None
         logo: str | None
 
+    class SandboxReset(Root.Event):
+        """It begins anew in a sandbox: what has ended before is not listed any more."""
+
+        TOPIC = "organization.sandbox_reset"
+
     name: str
     status: Status
     price_micros: int | None
