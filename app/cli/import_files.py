@@ -16,7 +16,7 @@ from uuid import UUID
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.books.journal import BELOW, FORMS, OWED, PROVIDERS, ROOTS, Accounts
+from app.books.journal import BELOW, EACH, FORMS, OWED, PROVIDERS, ROOTS, Accounts
 from app.books.postings import word_of
 from app.bootstrap.providers import LOOKUPS, NETWORKS
 from app.cli.output import Refusals
@@ -340,12 +340,22 @@ def _refuse(lines: list[str], skipped: list[str] | None) -> None:
         raise FileRefused(lines)
 
 
+LONGEST = "9" * 9  # Of the numbers of customers.
+
+
 def _codes(rule: str, pattern: str) -> One:
     """Return a field for what a program calls our accounts; those below `ROOTS` may be absent."""
-    code = partial(checked, rule, re.compile(pattern).fullmatch)
+    matches = re.compile(pattern).fullmatch
+    code = partial(checked, rule, matches)
+    each = re.compile(r"[^*]*\*[^*]*").fullmatch
     providers = [f"{root}:{word_of(name)}" for root in PROVIDERS for name in (*LOOKUPS, *NETWORKS)]
     known: dict[str, fields.Field[Any]] = {name: code() for name in ROOTS}
     known |= {name: code(optional=True) for name in (*BELOW, *providers)}
+    known[EACH] = checked(
+        f"{rule}, with * for the 1 to 9 digits of a number",
+        lambda value: each(value) and matches(value.replace("*", LONGEST)),
+        optional=True,
+    )
     return One(_given, Object.from_dict(known))
 
 
