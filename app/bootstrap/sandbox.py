@@ -17,15 +17,23 @@ from msgspec.structs import replace
 from app.adapters.lookups import sandbox as lookups
 from app.adapters.networks.simulated.network import CHANGES, NETWORKS, Fault, SimulatedNetwork
 from app.adapters.networks.simulated.subscription import NoPlan, Subscription
+from domain.accounts.organization import Organization
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
-from domain.errors import NetworkUnavailable, NotSupportedByNetwork, ValidationFailed
+from domain.errors import (
+    LinkInUse,
+    NetworkUnavailable,
+    NotSupportedByNetwork,
+    ValidationFailed,
+)
 from domain.links.bought_plan import BoughtPlan
 from domain.links.change_plans import NOT_THERE
 from domain.links.link import Link
 from domain.provider_errors import ProviderError
 from projections.engine.freshness import wait_until_projected
 from projections.engine.positions import Source
+from projections.models.jobs import Jobs
+from projections.models.links import LinkFilter, Links
 from projections.stores.counters import Counters
 from workers.reading import BackgroundReading
 
@@ -68,6 +76,7 @@ ACTIONS: Final[Mapping[str, Callable[[Subscription, datetime, Any, str | None], 
 HOURS_MAX: Final = 8_760  # A year, for one call.
 PURCHASES_MAX: Final = 1_000  # One that has lost a race is decided anew within seconds.
 NOT_COVERED: Final = "No plan in use on this link works in this country."
+STILL_LIVES: Final = "A link of yours has not ended; end all of them first."
 OVER: Final = "Nothing is left to use: the plan is over."
 
 
@@ -79,6 +88,8 @@ class Sandbox:
     network: SimulatedNetwork
     source: Source
     background_reading: BackgroundReading
+    links: Links
+    jobs: Jobs
 
     @cached_property
     def _failure_of(self) -> Callable[[UUID, str | None, UUID, Cause], str | None]:
@@ -102,6 +113,22 @@ class Sandbox:
         reading.enter()
         hasten = reading.reading_schedule.hasten  # Nothing may fail once the clock has moved.
         return self.counters.advance_simulated(by, owner, lambda it: hasten(it, SIMULATED, owner))
+
+    def reset(self, owner: UUID, cause: Cause) -> None:
+        """Begin anew: what has ended is listed no more, and nothing is played.
+
+        Raises LinkInUse while a link lives.
+        """
+        wait_until_projected(self.source, [self.links.name, self.jobs.name])
+        database, log, one = self.source.database, self.source.log, slice(0, 1)
+        _, links = self.links.page(database, owner, LinkFilter(), one)
+        _, ended = self.links.page(database, owner, LinkFilter(status="ended"), one)
+        if links > ended:
+            raise LinkInUse(STILL_LIVES)
+        self.counters.reset_sandbox(owner)
+        if ended or self.jobs.page(database, owner, None, bool, one)[1]:
+            organization = log.get(Organization, owner)
+            log.update(organization, lambda it: it.record(Organization.SandboxReset, cause))
 
     def happen(self, link: Link, action: str, given: Mapping[str, Any]) -> bool:
         """Let something happen to the device of a link; `given` says more of some actions.

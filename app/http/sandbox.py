@@ -24,6 +24,7 @@ from app.bootstrap.sandbox import (
     OVER,
     REQUEST,
     SELECTORS,
+    STILL_LIVES,
     attempts_at,
     is_of,
 )
@@ -36,6 +37,7 @@ from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
 from app.http.edge.replies import Answer, example, time_or_null
 from app.http.edge.request import Given
 from app.http.links.finding import load_link, show_read
+from app.http.links.input import NoBody
 from app.http.links.replies import LinkMeta, PlayedLink
 from app.http.lookups.input import PATTERN, PhoneNumber
 from app.security.authorization import Caller
@@ -46,6 +48,7 @@ from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.errors import (
     REFUSALS,
     InsufficientBalance,
+    LinkInUse,
     NotPossible,
     RateLimited,
     Refused,
@@ -352,6 +355,24 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
     except NotPossible:
         raise ValidationFailed({"hours": [TOO_FAR]}) from None
     return replace(state, ahead_hours=ahead // HOUR)
+
+
+@blueprint.operation(
+    "POST /v1/sandbox/reset",
+    body=NoBody,
+    reply=STATE,
+    errors="LINK_IN_USE",
+    examples=[LinkInUse(STILL_LIVES)],
+)
+def reset_sandbox(caller: Caller, given: Given[None]) -> Sandbox:
+    """Begin anew.
+
+    Links and jobs that have ended are not listed any more, the time of your links is the present,
+    and nothing is scripted. All your links must have ended. Money, transactions, webhooks, clients
+    and used keys stay, and what has ended can still be read by its id.
+    """
+    given.parts.sandbox.reset(caller.organization_id, given.cause())
+    return _state_of(given.parts, caller.organization_id)
 
 
 @blueprint.operation(

@@ -47,6 +47,7 @@ UNKNOWN_BEFORE = {
     "its colour or logo": "organization.brand_set",
     "`wallet reverse` or `wallet payout`": "reversal.made payout.made wallet.reversed "
     "wallet.claim_changed wallet.paid_out",
+    "a sandbox that begins anew": "organization.sandbox_reset",
     "`org set --customer-number`": "organization.customer_number_set",
 }
 UPGRADED = timedelta(days=30)  # For so long somebody may want to go back.

@@ -146,6 +146,11 @@ class Organization(Root):
         colour: str | None
         logo: str | None
 
+    class SandboxReset(Root.Event):
+        """It begins anew in a sandbox: what has ended before is not listed any more."""
+
+        TOPIC = "organization.sandbox_reset"
+
     class CustomerNumberSet(Root.Event, ByOperator):
         """What bookkeeping calls this customer; None: it has no account of its own there."""
 

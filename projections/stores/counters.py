@@ -215,6 +215,14 @@ class Counters:
             if times and until > now
         ]
 
+    def reset_sandbox(self, organization_id: UUID) -> None:
+        """Forget what an organization has scripted, and how far its time is ahead."""
+        row, own = self._rows.c, organization_id.hex
+        its = or_(row.name == _scripts(organization_id), row.name.in_((ATTEMPTS, SIMULATED)))
+        mine = its, or_(row.key.startswith(own), row.name == _scripts(organization_id))
+        with self._database.writing(durable=True) as connection:
+            connection.execute(self._rows.delete().where(in_order(self._rows, *mine)))
+
     def simulated_ahead(
         self, organization_id: UUID | None = None, connection: Connection | None = None
     ) -> timedelta:

@@ -99,6 +99,23 @@ def test_what_is_scripted_fails_and_nothing_else(net: Net) -> None:
         acme.call("PUT", failures, body)
 
 
+def test_a_sandbox_begins_anew(net: Net) -> None:
+    acme, failures = net.partner(), f"{SANDBOX}/failures"
+    one, reset = f"{LINKS}/{acme.buy()['id']}", f"{SANDBOX}/reset"
+    acme.job(NUMBER)
+    acme.ask("POST", f"{SANDBOX}/clock", {"hours": 24})
+    acme.ask("PUT", failures, {"operation": "purchase", "failure": "slow", "key_prefix": "ci-"})
+    acme.post(reset)
+    acme.ask("DELETE", one)
+    acme.post(reset, {})
+    acme.post(reset, {"more": 1})
+    acme.get(LINKS)
+    acme.get("/number-lookup/bulk")
+    acme.get(one)
+    net.run("links", "list", "--org", acme.id)
+    assert net.quietly("audit", "verify")["ok"]
+
+
 def test_requests_are_refused_before_they_begin(net: Net) -> None:
     acme, rival = net.partner(), net.partner(name="Rival")
     failures, plan = f"{SANDBOX}/failures", acme.plan("Germany 3 GB")

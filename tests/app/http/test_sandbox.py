@@ -59,7 +59,7 @@ def test_outside_a_sandbox_its_paths_are_as_unknown_as_any_other(make_service: M
     tenant, sent = service.tenant(), {"X-Request-Id": "one"}
     of_all = {each.line.split()[1] for group in sandbox.GROUPS for each in group.operations}
     paths = [each.replace("<identifier>", MISSING) for each in of_all]
-    assert len(paths) == 5
+    assert len(paths) == 6
 
     def answer(method: str, path: str, headers: dict[str, str], data: bytes | None) -> Any:
         kind = "application/json" if data else None
@@ -131,6 +131,78 @@ def test_time_goes_on_within_bounds(acme: Buyer) -> None:
     assert acme.get(SANDBOX).json["data"]["ahead_hours"] == 87_600
     link = acme.link()
     assert play(acme, link, "use", percent=50).json["data"]["data_used_mb"] >= 500
+
+
+# A clean slate.
+
+
+def reset(tenant: Tenant) -> TestResponse:
+    return tenant.post(f"{SANDBOX}/reset")
+
+
+@pytest.mark.any_database
+def test_a_clean_slate_lists_nothing_that_has_ended_and_plays_nothing(acme: Buyer) -> None:
+    rival, link = buyer(acme.service), acme.link(FREE)
+    job, other = (each.finished_job([VALID])["job_id"] for each in (acme, rival))
+    advance(acme, 24), script(acme, "lookup", "slow"), script(rival, "lookup", "slow")
+    acme.look_up("+15005550004")
+    assert code_of(reset(acme)) == "LINK_IN_USE"
+    assert acme.get(SANDBOX).json["data"]["ahead_hours"] == 24
+    assert acme.open("DELETE", f"{LINKS}/{link['id']}").status_code == 200
+    before, entries = acme.balance(), acme.transactions()
+    for _ in range(2):
+        state = reset(acme).json["data"]
+        assert (state["ahead_hours"], state["next"]) == (0, [])
+    for query in (
+        "",
+        "?status=ended",
+        f"?search={FREE}",
+        f"?plan_id={acme.plans[FREE]}",
+        "?sort=created_at",
+    ):
+        assert acme.get(f"{LINKS}{query}").json["data"]["meta"]["total"] == 0, query
+    assert acme.get("/number-lookup/bulk").json["data"]["data"] == []
+    assert acme.get(f"/number-lookup/bulk/{job}").json["data"]["status"] == "completed"
+    assert acme.read(link).json["data"]["status"] == "ended"
+    assert acme.open("PATCH", f"{LINKS}/{link['id']}", json={"name": "x"}).status_code == 200
+    assert acme.get(LINKS).json["data"]["data"] == []
+    assert (acme.balance(), acme.transactions()) == (before, entries)
+    assert code_of(acme.look_up("+15005550004")) == "NUMBER_LOOKUP_UNAVAILABLE", "the first again"
+    assert (len(failing(rival)), rival.get(f"/number-lookup/bulk/{other}").status_code) == (1, 200)
+    new = [acme.link(FREE)["id"] for _ in range(3)]
+    page = acme.get(LINKS).json["data"]
+    assert [each["id"] for each in page["data"]] == new[::-1]
+    assert page["meta"]["total"] == 3
+
+
+def test_only_a_slate_that_was_written_on_is_an_event(acme: Buyer) -> None:
+    log = acme.service.container.log
+    for reached in (False, True, True):
+        before = log.head()
+        if reached and not acme.get("/number-lookup/bulk").json["data"]["data"]:
+            acme.finished_job([VALID])
+            before = log.head()
+        assert reset(acme).status_code == 200
+        assert (log.head() > before) is reached
+
+
+def test_a_link_that_lives_at_a_reset_stays_listed(acme: Buyer) -> None:
+    """As one does that was bought at the same moment."""
+    links = [acme.link(FREE)["id"] for _ in range(5)]
+    for each in links[:4:2]:
+        acme.open("DELETE", f"{LINKS}/{each}")
+    Tenant.change(acme, lambda own: own.record(own.SandboxReset, acme.service.cause()))
+    acme.service.until_projected("links")
+    page = acme.get(LINKS, query_string={"per_page": 2}).json["data"]
+    assert (page["meta"]["total"], [each["id"] for each in page["data"]]) == (
+        3,
+        [links[4], links[3]],
+    )
+    assert (
+        acme.get(LINKS, query_string={"per_page": 2, "page": 2}).json["data"]["data"][0]["id"]
+        == links[1]
+    )
+    assert acme.link(FREE)["id"] == acme.get(LINKS).json["data"]["data"][0]["id"]
 
 
 # What happens to a link.
