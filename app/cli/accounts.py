@@ -603,26 +603,19 @@ def _wallet(its: Wallet, **done: Any) -> _Wallet:
     return _Wallet.of(its, open_claim=amount_of(its.claim_micros) or UNSET, **done)
 
 
-def _booked(  # Each is a fact of the booking.
-    session: Session,
-    kind: Moving,
-    organization_id: UUID,
-    amount: int | None,
-    reference: str,
-    **facts: Any,
-) -> _Wallet:
+def _booked(session: Session, kind: Moving, *given: Any, **facts: Any) -> _Wallet:
     """Book in a wallet, as `Accounts.move`."""
     cause, accounts = session.cause, session.container.accounts
 
     def book() -> _Wallet:
-        made = accounts.move(kind, organization_id, amount, reference, cause, **facts)
+        made = accounts.move(kind, *given, cause=cause, **facts)
         done: dict[str, Any] = {}
         if kind == "adjustment":
             done = {"adjustment": made.id, "state": "made"}
         elif kind != "deposit":
-            given = format_amount(made.amount_micros)
-            done = {"transaction_id": made.transaction_id, "amount": given}
-        return _wallet(accounts.wallet(organization_id), **done)
+            amount = format_amount(made.amount_micros)
+            done = {"transaction_id": made.transaction_id, "amount": amount}
+        return _wallet(accounts.wallet(made.organization_id), **done)
 
     return _moved(session, book)
 

@@ -26,7 +26,6 @@ from domain.accounts.organization import (
     ApiClient,
     Organization,
     SecretRotation,
-    api_client_id,
 )
 from domain.accounts.prices import Prices
 from domain.accounts.refund_by_hand import HandRefund, Refundable, RefundByHand
@@ -275,7 +274,7 @@ class Accounts:
 
     def change_client(self, client_id: str, change: Callable[[ApiClient], None]) -> ApiClient:
         """Apply a change to a client; repeat it if another operator was faster."""
-        client = self.log.get(ApiClient, api_client_id(client_id), f"client {client_id}")
+        client = self.log.get(ApiClient, ApiClient.id_of(client_id), f"client {client_id}")
         return self.log.update(client, change)
 
     def open_wallet(self, organization_id: UUID, cause: Cause) -> Wallet:
@@ -311,7 +310,12 @@ class Accounts:
         """
         micros = amount_micros or 0
         if kind == "reversal":
-            micros = self._reversible(organization_id, facts["deposit"], amount_micros)
+            deposit = f"deposit {facts['deposit']}"
+            stream_id = Deposit.id_of(organization_id, facts["deposit"])
+            paid_in = self.log.get(Deposit, stream_id, deposit).amount_micros
+            micros = micros or paid_in
+            if micros > paid_in:
+                raise NotPossible(f"{deposit} was {format_amount(paid_in)}")
         made = BOOKINGS[kind].make(organization_id, reference, micros, cause, **facts)
         if self.log.find(type(made), made.id) is None:
             named = [made.id, *([reference] if kind == "reversal" else [])]
@@ -323,14 +327,6 @@ class Accounts:
             self._wait(proposal, lambda: self.approvals.needed(micros, cause, before))
         self._book(made, cause)
         return self.log.get(type(made), made.id)
-
-    def _reversible(self, organization_id: UUID, deposit: str, micros: int | None) -> int:
-        """Return how much of a deposit is reversed; raises NotPossible for more than it was."""
-        stream_id = Deposit.id_of(organization_id, deposit)
-        paid_in = self.log.get(Deposit, stream_id, f"deposit {deposit}").amount_micros
-        if micros is not None and micros > paid_in:
-            raise NotPossible(f"deposit {deposit} was {format_amount(paid_in)}")
-        return micros or paid_in
 
     def book_deposit(
         self,

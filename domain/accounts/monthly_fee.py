@@ -63,7 +63,7 @@ class MonthlyFee(Refundable):
         """Freeze what is owed; freezing it twice collides, because the id is derived."""
         assert fee_micros > 0, fee_micros
         assert link_ids, month
-        stream_id = monthly_fee_id(organization_id, month)
+        stream_id = MonthlyFee.id_of(organization_id, month)
         amount_micros = fee_micros * len(link_ids)
         price = PaidPrice(amount_micros, currency, derive_id("transaction", stream_id))
         return cls.begin(
@@ -84,7 +84,3 @@ class MonthlyFee(Refundable):
 
     def paid(self) -> Iterable[tuple[PaidPrice, int]]:
         return [(self.due.price, 0)] if self.is_charged else []
-
-
-def monthly_fee_id(organization_id: UUID, month: str) -> UUID:
-    return derive_id("monthly_fee", organization_id, month)

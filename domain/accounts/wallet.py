@@ -78,6 +78,9 @@ def wallet_id(organization_id: UUID) -> UUID:
     return derive_id("wallet", organization_id)
 
 
+EMPTY: Metadata = {"balance_micros": 0, "sequence": 0, "spending": None, "claim_micros": None}
+
+
 class Wallet(LoadedFromNewest):
     """A balance that is never negative; loading it takes no longer as it ages.
 
@@ -97,14 +100,7 @@ class Wallet(LoadedFromNewest):
 
     class Opened(Event, Created, ByOperator):
         TOPIC = "wallet.opened"
-        SETS = sets(
-            "organization_id",
-            "currency",
-            balance_micros=0,
-            sequence=0,
-            spending=None,
-            claim_micros=None,
-        )
+        SETS = sets("organization_id", "currency", **EMPTY)
 
     class SpendingLimited(Event):
         """The monthly limit was set, with what counts against it; None: no limit.
@@ -214,7 +210,8 @@ class Wallet(LoadedFromNewest):
         What it lacks of a reversal becomes a claim.
         """
         self._refuse_other_currency(currency)
-        kind, entry = ENTRY_OF[booking.kind], booking.entry
+        entry = booking.entry
+        kind: type[Wallet.Moved] = getattr(self, booking.ENTRY)
         change_micros = -booking.amount_micros if kind.IS_DEBIT else booking.amount_micros
         lacking_micros = -change_micros - self.balance_micros
         if kind is self.Reversed and lacking_micros > 0:
@@ -314,16 +311,6 @@ class Wallet(LoadedFromNewest):
         self._move(self.ClaimChanged, cause, change_micros, entry)
 
 
-# The entries of what is booked by itself.
-ENTRY_OF: Mapping[str, type[Wallet.Moved]] = {
-    DEPOSIT: Wallet.Deposited,
-    SANDBOX_DEPOSIT: Wallet.Deposited,
-    "adjustment": Wallet.Adjusted,
-    "reversal": Wallet.Reversed,
-    "payout": Wallet.PaidOut,
-}
-
-
 def _chosen_micros(charges: Iterable[Charge]) -> int:
     """Return what a limit may refuse; it counts a monthly fee but never refuses it."""
     return sum(each.amount_micros for each in charges if each.kind != "monthly_link_fee")
@@ -346,6 +333,7 @@ class Booking(Root):
 
     TOPIC: ClassVar[str]
     Made: ClassVar[type["OfBooking"]]
+    ENTRY: ClassVar[str]  # The name of its event in `Wallet`; a class would be a second topic.
     FACTS: ClassVar[tuple[str, ...]] = ("reason",)  # What else is known of it, and proposed.
 
     kind: str
@@ -380,11 +368,6 @@ class Booking(Root):
             **facts,
         )
 
-    @classmethod
-    def id_of(cls, organization_id: UUID, name: str) -> UUID:
-        """Return the stream of what has a reference; of a reversal, that of its deposit."""
-        return derive_id(cls.TOPIC, organization_id, name)
-
     @property
     def entry(self) -> Entry:
         """What its entry says; `DESCRIBED` in place of a reason."""
@@ -401,6 +384,7 @@ class Deposit(Booking):
     """One payment into a wallet, once per organization, kind and reference."""
 
     TOPIC = "deposit"
+    ENTRY = "Deposited"
     FACTS = ()
 
     class Made(OfBooking, ByOperator):
@@ -438,6 +422,7 @@ class Adjustment(Booking):
     """
 
     TOPIC = "adjustment"
+    ENTRY = "Adjusted"
 
     class Made(Created, OfAdjustment):
         """`proposal` is what another operator has approved; left out: it took one."""
@@ -471,6 +456,7 @@ class Payout(Booking):
     """One payment to a partner, never of more than the wallet holds; `value_date` is the bank's."""
 
     TOPIC = "payout"
+    ENTRY = "PaidOut"
     FACTS = ("reason", "value_date")
 
     class Made(OfBooking, ByOperator):
@@ -493,6 +479,7 @@ class Reversal(Booking):
     """
 
     TOPIC = "reversal"
+    ENTRY = "Reversed"
     FACTS = ("reason", "value_date", "deposit")
 
     class Made(OfBooking, ByOperator):

@@ -25,7 +25,6 @@ from domain.accounts.organization import (
     THRESHOLDS_MAX,
     ApiClient,
     Organization,
-    api_client_id,
     not_over,
 )
 from domain.cause import Cause
@@ -218,7 +217,7 @@ def change_account(caller: Caller, given: Given[None]) -> Account:
 
 def load_client(caller: Caller, given: Given[Any], client_id: str) -> ApiClient:
     """Return a client of the caller's organization, also a deleted one."""
-    client = given.parts.log.find(ApiClient, api_client_id(client_id))
+    client = given.parts.log.find(ApiClient, ApiClient.id_of(client_id))
     if client is None or client.organization_id != caller.organization_id:
         raise NotFound
     return client
@@ -301,7 +300,7 @@ def show_client(
 def _account_of(parts: Container, caller: Caller) -> Account:
     """Read the account from the log, because a read model may lack the latest change."""
     organization = parts.log.get(Organization, caller.organization_id)
-    client = parts.log.get(ApiClient, api_client_id(caller.client_id))
+    client = parts.log.get(ApiClient, ApiClient.id_of(caller.client_id))
     wallet = parts.log.find(wallets.Wallet, wallets.wallet_id(organization.id))
     settings, spending = parts.settings, None
     if wallet is not None and wallet.spending is not None:

@@ -10,7 +10,7 @@ from app.processes.redo import LIST
 from app.settings import Settings, WrongSetting
 from domain.accounts.erasure import Erasure, Part
 from domain.accounts.operator_acts import OperatorAct
-from domain.accounts.operators import Operator, operator_id
+from domain.accounts.operators import Operator
 from domain.links.link import Link
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_privacy import JANUARY, NUMBER, ask
@@ -100,7 +100,7 @@ def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
     keeping.log.append(handed_over)
     assert not redo.collect(keeping)
     (listed / redo.REACHED).write_bytes(early)  # As if it had been killed behind the list.
-    boss = Operator.register(operator_id(1), cause, name="boss", may=[], key_hash="one")
+    boss = Operator.register(Operator.id_of(1), cause, name="boss", may=[], key_hash="one")
     boss.rotate_key("two", cause)
     boss.revoke(cause)
     keeping.log.append(boss)
