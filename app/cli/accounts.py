@@ -428,7 +428,7 @@ def deposit(session: Session, organization_id: UUID, amount: int, reference: str
 
     The same reference twice is one deposit; with another amount it is refused.
     """
-    return _booked(session, "deposit", organization_id, amount, reference)
+    return _booked(session, "deposit", (organization_id, amount, reference))
 
 
 @wallet.command("adjust", right="money", context_settings=AMOUNTS_MAY_BE_NEGATIVE)
@@ -446,7 +446,7 @@ def adjust(
 
     The same reference twice is one correction; with another amount or reason it is refused.
     """
-    return _booked(session, "adjustment", organization_id, amount, reference, **facts)
+    return _booked(session, "adjustment", (organization_id, amount, reference), **facts)
 
 
 @wallet.command("reverse", right="money")
@@ -467,7 +467,7 @@ def reverse(
     Waits for another operator as a deposit does. A deposit is reversed once: the same command again
     is one reversal, with another reference or amount it is refused.
     """
-    return _booked(session, "reversal", organization_id, amount, reference, **facts)
+    return _booked(session, "reversal", (organization_id, amount, reference), **facts)
 
 
 @wallet.command("payout", right="money", context_settings=AMOUNTS_MAY_BE_NEGATIVE)
@@ -483,7 +483,7 @@ def pay_out(
 
     Waits for another operator as a deposit does. The same reference twice is one payout.
     """
-    return _booked(session, "payout", organization_id, amount, reference, **facts)
+    return _booked(session, "payout", (organization_id, amount, reference), **facts)
 
 
 @wallet.command("refund", right="money")
@@ -603,12 +603,14 @@ def _wallet(its: Wallet, **done: Any) -> _Wallet:
     return _Wallet.of(its, open_claim=amount_of(its.claim_micros) or UNSET, **done)
 
 
-def _booked(session: Session, kind: Moving, *given: Any, **facts: Any) -> _Wallet:
+def _booked(
+    session: Session, kind: Moving, given: tuple[UUID, int | None, str], **facts: Any
+) -> _Wallet:
     """Book in a wallet, as `Accounts.move`."""
     cause, accounts = session.cause, session.container.accounts
 
     def book() -> _Wallet:
-        made = accounts.move(kind, *given, cause=cause, **facts)
+        made = accounts.move(kind, *given, cause, **facts)
         done: dict[str, Any] = {}
         if kind == "adjustment":
             done = {"adjustment": made.id, "state": "made"}
