@@ -379,7 +379,9 @@ class LinkInUse(Refused):
     code, status = "LINK_IN_USE", 409
     message = "This link has been installed or used, so it can be ended but not cancelled."
     retryable = False
-    cause = "the link to cancel was installed or used"
+    cause = (
+        "the link to cancel was installed or used, or one lives where a sandbox is to begin anew"
+    )
     advice = "end it, without money back"
 
 

@@ -20,7 +20,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from app.books.postings import PLAY_MONEY, WALLETS, opposite_of, postings_of, word_of, work_of
+from app.books.postings import (
+    PLAY_MONEY,
+    WALLETS,
+    opposite_of,
+    postings_of,
+    wallet_of,
+    word_of,
+    work_of,
+)
 from app.books.trial_balance import USES, MonthBalance
 from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.errors import NotPossible
@@ -36,6 +44,7 @@ DEFAULT = Path(__file__).parent / "accounts.json"
 # The headings of its 125 columns, of which the first 14 are used.
 DATEV = (DEFAULT.parent / "datev.csv").read_text("utf-8").strip()
 OWED, ROUNDING = "Liabilities:", "Rounding"
+EACH = f"{WALLETS}:*"  # In whose name at a program the number of the customer takes this place.
 # Each of these needs an account; those below may have their own.
 INCOME = ("Income", "Income:Refunds")
 PROVIDERS = ("Expenses:Providers", "Liabilities:Providers")
@@ -81,13 +90,21 @@ class Booked(NamedTuple):
     move: Move
 
 
-def moves_of(log: Log, month: str, progress: Progress = ignore_progress) -> Iterator[Move]:
+def moves_of(
+    log: Log, month: str, balance: MonthBalance, progress: Progress = ignore_progress
+) -> Iterator[Move]:
     """Yield what a closed month, or one before it, has moved, in the order of the log.
 
     What is dated before the month, but counts in it, is dated on its first day; what counts before
-    it is dated `EARLIER`. `text` names each.
+    it is dated `EARLIER`. `text` names each. Where a customer has another number than before, what
+    its wallet held goes over to the account of the new one.
     """
     months, first = Months(), first_instant(month).date()
+    numbers = balance.closing.numbers if balance.by_customer else {}
+    for whose, (_, currency, micros) in balance.opening.wallets.items() if numbers else ():
+        old, new = (wallet_of(its.get(whose)) for its in (balance.opening.numbers, numbers))
+        if old != new:
+            yield Move(first, new, old, currency, micros, f"Wallet of {whose}")
     for position, event in read_events(log, (*USES, Month.Closed), progress):
         its = months.of(event)
         if months.closed >= month:
@@ -97,7 +114,8 @@ def moves_of(log: Log, month: str, progress: Progress = ignore_progress) -> Iter
         day, owner = max(event.timestamp.date(), first) if its == month else EARLIER, None
         if isinstance(event, Wallet.Moved):
             owner = event.organization_id
-            pairs = [(opposite_of(event), WALLETS, str(event.transaction_id))]
+            wallet = wallet_of(numbers.get(owner))
+            pairs = [(opposite_of(event), wallet, str(event.transaction_id))]
         else:
             posted = filter(None, map(postings_of, work_of(event)))
             pairs = [(one, other.account, f"position {position}") for one, other in posted]
@@ -119,7 +137,8 @@ def book(
 ) -> Iterator[Booked]:
     """Yield the postings in cents, without those of zero, and the roundings last."""
     balances = Counter[tuple[UUID | None, str, str]]()  # By organization, account and currency.
-    owed = Counter[tuple[UUID, str]]()  # What each wallet holds in cents above its postings.
+    # What each wallet holds in cents above its postings.
+    owed = Counter[tuple[UUID, str, str]]()
     posted, numbers = Counter[tuple[str, str]](), Counter[str]()
 
     def post(move: Move, cents: int, number: str) -> Booked:
@@ -134,14 +153,14 @@ def book(
         owner, currency = move.organization_id, move.currency
         cents = _add(balances, (owner, move.account, currency), move.micros)
         if owner is not None:
-            in_wallet = _add(balances, (owner, WALLETS, currency), -move.micros)
-            owed[owner, currency] += in_wallet + cents if move.day > EARLIER else 0
+            in_wallet = _add(balances, (owner, move.other, currency), -move.micros)
+            owed[owner, move.other, currency] += in_wallet + cents if move.day > EARLIER else 0
         if cents and move.day > EARLIER:
             yield post(move, cents, "" if single else f"{move.day}-{currency}")
     last, text = last_day(month), f"Rounding of the wallet {month}"
-    for (owner, currency), due in owed.items():
+    for (owner, wallet, currency), due in owed.items():
         if due:
-            yield post(Move(last, WALLETS, ROUNDING, currency, 0, text, owner), due, "")
+            yield post(Move(last, wallet, ROUNDING, currency, 0, text, owner), due, "")
     for opening, (account, currency, micros) in balance.lines:
         due = in_cents(micros) - in_cents(opening.micros) - posted[account, currency]
         if due:
@@ -171,6 +190,8 @@ def in_cents(micros: int) -> int:
 def code_of(accounts: Mapping[str, str], account: str) -> str:
     """Return what a program calls an account: by its own name, or the nearest above it."""
     name = account
+    if EACH in accounts and account.startswith(f"{WALLETS}:"):
+        return accounts[EACH].replace("*", account.rpartition(":")[2])
     while name and name not in accounts:
         name = name.rpartition(":")[0]
     if not name:
@@ -222,6 +243,9 @@ def datev(booked: Sequence[Booked], its: Accounts, made_at: datetime) -> bytes:
         owner = each.move.organization_id
         info = f'"Organization";"{owner}"' if owner else ";"
         debit, credit = (code_of(its["accounts"], at) for at in (each.debit, each.credit))
+        if max(len(debit), len(credit)) > its["account_length"] + 1:
+            message = f"{max(debit, credit, key=len)}: at most account_length and one digit"
+            raise NotPossible(message)
         lines.append(
             f'{_money(each.cents, ",")};"S";"{currency}";;;;{debit};{credit};;{each.move.day:%d%m};'
             f'"{each.number}";;;"{each.move.text[:60]}";;;;;;;{info}{rest}'

@@ -99,6 +99,11 @@ def opposite_of(entry: Wallet.Moved) -> Posting:
     return Posting(account, entry.currency, micros)
 
 
+def wallet_of(number: str | None) -> str:
+    """Return the account of a wallet, by the number of its customer."""
+    return f"{WALLETS}:{number}" if number else WALLETS
+
+
 def postings_of(work: Work) -> tuple[Posting, ...]:
     """Return the expense and the liability for work; empty if it is free or its cost unknown."""
     cost, name = work.cost, word_of(work.provider or "unknown")

@@ -5,13 +5,22 @@ of amounts. So the total is zero only if both agree.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from app.books.postings import COSTLY, WALLETS, Posting, opposite_of, postings_of, work_of
+from app.books.postings import (
+    COSTLY,
+    WALLETS,
+    Posting,
+    opposite_of,
+    postings_of,
+    wallet_of,
+    work_of,
+)
+from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet
 from domain.finance.month import Month
 from domain.finance.statement import Months
@@ -32,13 +41,14 @@ class TrialBalance:
 
     position: int = 0
     unknown: int = 0  # How many works of providers have no known cost.
-    _wallets: dict[UUID, Posting] = field(default_factory=dict)
+    numbers: Mapping[UUID, str | None] = field(default_factory=dict)  # Of customers.
+    wallets: dict[UUID, Posting] = field(default_factory=dict)
     _sums: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, event: Event) -> None:
         if isinstance(event, Wallet.Moved):
             posting = Posting(WALLETS, event.currency, -event.balance_micros)
-            self._wallets[event.originator_id] = posting
+            self.wallets[event.organization_id] = posting
             self._post(opposite_of(event))
             return
         for work in work_of(event):
@@ -51,10 +61,14 @@ class TrialBalance:
 
     @property
     def lines(self) -> list[Posting]:
-        """What each account holds, by currency and name."""
+        """What each account holds, by currency and name; all wallets are one."""
+        return self.lines_of({})
+
+    def lines_of(self, numbers: Mapping[UUID, str | None]) -> list[Posting]:
+        """Return the same with an account for the wallets of each number."""
         sums = self._sums.copy()
-        for account, currency, micros in self._wallets.values():
-            sums[account, currency] += micros
+        for owner, (_, currency, micros) in self.wallets.items():
+            sums[wallet_of(numbers.get(owner)), currency] += micros
         found = (Posting(*key, micros) for key, micros in sums.items())
         return sorted(found, key=lambda line: (line.currency, line.account))
 
@@ -92,12 +106,18 @@ class MonthBalance(NamedTuple):
     opening: TrialBalance
     closing: TrialBalance
     is_final: bool
+    by_customer: bool = False  # Whether each number has an account of its own.
 
     @property
     def lines(self) -> list[tuple[Posting, Posting]]:
         """What each account holds at the beginning and at the end, by currency and name."""
-        before = {line[:2]: line.micros for line in self.opening.lines}
-        return [(Posting(*it[:2], before.get(it[:2], 0)), it) for it in self.closing.lines]
+        before, after = (
+            {line[:2]: line for line in it.lines_of(it.numbers if self.by_customer else {})}
+            for it in (self.opening, self.closing)
+        )
+        keys = sorted(before | after, key=lambda key: (key[1], key[0]))
+        none = {key: Posting(*key, 0) for key in keys}
+        return [(before.get(key, none[key]), after.get(key, none[key])) for key in keys]
 
     def formatted(self) -> Iterator[dict[str, str]]:
         """Yield the lines as people read them, by the names of `IN_MONTH`."""
@@ -109,12 +129,17 @@ class MonthBalance(NamedTuple):
 def month_balance(log: Log, month: str, progress: Progress = ignore_progress) -> MonthBalance:
     """Add up the log to where a month is closed, or to its present end."""
     opening, closing, months = TrialBalance(), TrialBalance(log.head()), Months()
-    for position, event in read_events(log, (*USES, Month.Closed), progress, closing.position):
+    uses: Uses = (*USES, Month.Closed, Organization.CustomerNumberSet)
+    for position, event in read_events(log, uses, progress, closing.position):
+        if isinstance(event, Organization.CustomerNumberSet):
+            closing.numbers = {**closing.numbers, event.originator_id: event.customer_number}
+            continue
         its = months.of(event)
         if isinstance(event, Month.Closed):
             if its >= month:
                 closing.position = position
                 break
+            opening.numbers = closing.numbers
             continue
         if its < month:
             opening.add(event)

@@ -35,7 +35,7 @@ from app.adapters.webhooks.sender import HttpSender
 from app.bootstrap.gate import Gate
 from app.bootstrap.observed import Observed
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
-from app.bootstrap.sandbox import LOOKUP, Sandbox
+from app.bootstrap.sandbox import LOOKUP, Sandbox, is_of
 from app.bootstrap.schema import OwnTables
 from app.bootstrap.shared_settings import NAMES, SharedSettings
 from app.security.authorization import Authorizer
@@ -497,7 +497,10 @@ class Container:
         if not self.settings.sandbox:
             return provider
         counters = self.counters
-        scripted = partial(counters.next_failure, operation=LOOKUP)
+
+        def scripted(owner: UUID, number: str) -> str | None:
+            return counters.next_failure(owner, lambda of, _: is_of(of, LOOKUP, numbers=[number]))
+
         return SandboxLookup(provider, counters.count_attempt, sleep_s, scripted)
 
     def warm(self) -> None:

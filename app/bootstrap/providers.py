@@ -18,7 +18,7 @@ from app.adapters.networks.bics.session import Session
 from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.remote.api import RemoteApi, RemoteRules
-from app.bootstrap.sandbox import CHANGE
+from app.bootstrap.sandbox import CHANGE, is_of
 from app.settings import Settings, WrongSetting, name_of
 from domain.blocking import sleep_s
 from domain.catalogue.plan import SIMULATED
@@ -35,6 +35,15 @@ if TYPE_CHECKING:
 ESIMGO = RemoteRules(calls_per_s=8, burst=2, read_pace_s=1.5, body_bytes_max=4 << 20)
 AIRALO = RemoteRules(body_bytes_max=4 << 20)  # Each package has its price in 20 currencies.
 SEED = "carrier-links"  # Of the simulator, so that an installation gets the same eSIMs again.
+
+
+def offline(container: "Container") -> OfflineLookup:
+    """Make the provider of lookups that needs no network."""
+    try:
+        networks = load_networks(container.settings.mcc_mnc_file)
+    except ValueError as error:
+        raise WrongSetting(f"MCC_MNC_FILE {error}") from error
+    return OfflineLookup(networks)
 
 
 def simulated(container: "Container") -> SimulatedNetwork:
@@ -65,11 +74,13 @@ def _as_played(container: "Container") -> dict[str, Any]:
     def scripted(owner: UUID, iccid_of: Callable[[], str]) -> str | None:
         """Count what a request changes; what cleans up after a failed purchase is none."""
 
-        def fits(_: str) -> bool:
+        def fits(of: str, _: str) -> bool:
             link = link_of(iccid_of())
-            return link is not None and bool(link.status_intent or link.end_intent)
+            if link is None or not (link.status_intent or link.end_intent):
+                return False
+            return is_of(of, CHANGE, [each.plan.plan_id for each in link.current_activations])
 
-        return counters.next_failure(owner, CHANGE, fits)
+        return counters.next_failure(owner, fits)
 
     return {"ahead": counters.simulated_ahead, "owner_of": owner_of, "scripted": scripted}
 
@@ -146,7 +157,7 @@ def _set(settings: Settings, attribute: str, setting: str) -> str:
 
 
 LOOKUPS: Mapping[str, Callable[["Container"], LookupProvider]] = {
-    "offline": lambda _: OfflineLookup(load_networks()),
+    "offline": offline,
     "telnyx": telnyx,
     "twilio": twilio,
 }

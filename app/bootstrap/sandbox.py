@@ -4,10 +4,11 @@ All of it is stored where the simulated network, and what plays failures, look i
 reads, webhooks and the background reading follow by their ordinary ways.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
+from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,18 +17,27 @@ from msgspec.structs import replace
 from app.adapters.lookups import sandbox as lookups
 from app.adapters.networks.simulated.network import CHANGES, NETWORKS, Fault, SimulatedNetwork
 from app.adapters.networks.simulated.subscription import NoPlan, Subscription
+from domain.accounts.organization import Organization
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
-from domain.errors import NetworkUnavailable, NotSupportedByNetwork, ValidationFailed
+from domain.errors import (
+    LinkInUse,
+    NetworkUnavailable,
+    NotSupportedByNetwork,
+    ValidationFailed,
+)
 from domain.links.bought_plan import BoughtPlan
 from domain.links.change_plans import NOT_THERE
 from domain.links.link import Link
 from domain.provider_errors import ProviderError
 from projections.engine.freshness import wait_until_projected
 from projections.engine.positions import Source
+from projections.models.jobs import Jobs
+from projections.models.links import LinkFilter, Links
 from projections.stores.counters import Counters
 from workers.reading import BackgroundReading
 
+PLAN_ID, PHONE_NUMBER, KEY_PREFIX = "plan_id", "phone_number", "key_prefix"
 LOOKUP, PURCHASE, CHANGE, REQUEST = "lookup", "purchase", "change", "request"
 PLANS: Final = {each.name.lower(): each.value for each in Fault}
 # A request is refused before its operation begins, with one of these codes in lower case.
@@ -45,6 +55,13 @@ FAILURES: Final[Mapping[str, Mapping[str, str | None]]] = {
     CHANGE: dict.fromkeys(CHANGES),
     REQUEST: dict.fromkeys(REFUSALS),
 }
+# By what each can be told from the other attempts of an organization.
+SELECTORS: Final[Mapping[str, Collection[str]]] = {
+    LOOKUP: [PHONE_NUMBER],
+    PURCHASE: [PLAN_ID, KEY_PREFIX],
+    CHANGE: [PLAN_ID],
+    REQUEST: [PLAN_ID, PHONE_NUMBER, KEY_PREFIX],
+}
 # What can happen to a link: its state, the moment, what is given, the network's id of its plan.
 ACTIONS: Final[Mapping[str, Callable[[Subscription, datetime, Any, str | None], Subscription]]] = {
     "install": lambda it, now, *_: it.installed(now),
@@ -59,6 +76,7 @@ ACTIONS: Final[Mapping[str, Callable[[Subscription, datetime, Any, str | None], 
 HOURS_MAX: Final = 8_760  # A year, for one call.
 PURCHASES_MAX: Final = 1_000  # One that has lost a race is decided anew within seconds.
 NOT_COVERED: Final = "No plan in use on this link works in this country."
+STILL_LIVES: Final = "A link of yours has not ended; end all of them first."
 OVER: Final = "Nothing is left to use: the plan is over."
 
 
@@ -70,12 +88,20 @@ class Sandbox:
     network: SimulatedNetwork
     source: Source
     background_reading: BackgroundReading
+    links: Links
+    jobs: Jobs
 
     @cached_property
-    def _failure_of(self) -> Callable[[UUID, Cause], str | None]:
+    def _failure_of(self) -> Callable[[UUID, str | None, UUID, Cause], str | None]:
         """Counts a purchase, and returns how it has to fail; decided anew, it fails alike."""
-        count = self.counters.next_failure
-        return lru_cache(PURCHASES_MAX)(lambda owner, _: count(owner, PURCHASE))
+
+        def count(owner: UUID, key: str | None, plan_id: UUID, _: Cause) -> str | None:
+            def fits(of: str, _: str) -> bool:
+                return is_of(of, PURCHASE, [plan_id], key=key)
+
+            return self.counters.next_failure(owner, fits)
+
+        return lru_cache(PURCHASES_MAX)(count)
 
     def advance(self, by: timedelta, owner: UUID) -> timedelta:
         """Let time pass for the links of an organization; return how far it is ahead.
@@ -87,6 +113,22 @@ class Sandbox:
         reading.enter()
         hasten = reading.reading_schedule.hasten  # Nothing may fail once the clock has moved.
         return self.counters.advance_simulated(by, owner, lambda it: hasten(it, SIMULATED, owner))
+
+    def reset(self, owner: UUID, cause: Cause) -> None:
+        """Begin anew: what has ended is listed no more, and nothing is played.
+
+        Raises LinkInUse while a link lives.
+        """
+        wait_until_projected(self.source, [self.links.name, self.jobs.name])
+        database, log, one = self.source.database, self.source.log, slice(0, 1)
+        _, links = self.links.page(database, owner, LinkFilter(), one)
+        _, ended = self.links.page(database, owner, LinkFilter(status="ended"), one)
+        if links > ended:
+            raise LinkInUse(STILL_LIVES)
+        self.counters.reset_sandbox(owner)
+        if ended or self.jobs.page(database, owner, None, bool, one)[1]:
+            organization = log.get(Organization, owner)
+            log.update(organization, lambda it: it.record(Organization.SandboxReset, cause))
 
     def happen(self, link: Link, action: str, given: Mapping[str, Any]) -> bool:
         """Let something happen to the device of a link; `given` says more of some actions.
@@ -109,10 +151,32 @@ class Sandbox:
         except ProviderError:
             raise NetworkUnavailable from None
 
-    def play(self, owner: UUID, plan: BoughtPlan, cause: Cause) -> BoughtPlan:
+    def play(self, owner: UUID, key: str | None, plan: BoughtPlan, cause: Cause) -> BoughtPlan:
         """Return the plan of the sandbox that fails as it was scripted, or the plan itself."""
-        failure = self._failure_of(owner, cause)
+        failure = self._failure_of(owner, key, plan.plan_id, cause)
         return plan if failure is None else replace(plan, provider_plan_id=PLANS[failure])
+
+
+def attempts_at(operation: str, kind: str, value: object) -> str:
+    """Return the name of those attempts of an operation; of a number it has only a digest."""
+    text = str(value)
+    digest = sha256(text.encode()).hexdigest()
+    return f"{operation} {kind} {digest if kind == PHONE_NUMBER else text}"
+
+
+def is_of(
+    name: str,
+    operation: str,
+    plans: Iterable[UUID] = (),
+    numbers: Iterable[str] = (),
+    key: str | None = None,
+) -> bool:
+    """Tell whether an attempt of an operation, at these, is one of those with a name."""
+    by_key = f"{operation} {KEY_PREFIX} "
+    if name.startswith(by_key):
+        return key is not None and key.startswith(name.removeprefix(by_key))
+    ours = {attempts_at(operation, PLAN_ID, each) for each in plans}
+    return name in {operation, *ours, *(attempts_at(operation, PHONE_NUMBER, it) for it in numbers)}
 
 
 def _addon_of(link: Link, activation_id: UUID | None) -> str | None:

@@ -64,6 +64,7 @@ RUN_AGAIN = "It waits for another operator. When it is approved, run this comman
 LOGO_BYTES_MAX, LOGO_SIDE_MAX = 16_384, 1_024
 PNG_START, PNG_END = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", b"\x00\x00\x00\x00IEND\xaeB`\x82"
 LOGO_RULE = f"PNG of at most {LOGO_BYTES_MAX:,} bytes and {LOGO_SIDE_MAX:,} pixels a side"
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 _COLOUR = re.compile(r"#[0-9a-f]{6}", re.ASCII | re.IGNORECASE)
 NOTHING_TO_SET = "give at least one option: there is nothing to change"
 
@@ -110,6 +111,11 @@ def _read_logo(value: str) -> str:
     return b64encode(image).decode()
 
 
+NUMBER = Text(
+    "number|none",
+    lambda value: "" if value == "none" else matched(_NUMBER, value)[0],
+    "{!r} is not a number of 1 to 9 digits, or none",
+)
 COLOUR = Text("#rrggbb|none", _read_colour, "{!r} is not a colour such as #1a4fa0, or none")
 LOGO = Text("file|none", _read_logo, f"{{!r}} is not a {LOGO_RULE}, or none")
 
@@ -130,6 +136,7 @@ class _Organization(Shape):
     spending_limit: str | None
     wallet: _Balance | None
     proposals: list[UUID] | UnsetType = UNSET  # What waits for another operator.
+    customer_number: str | UnsetType = UNSET
     brand_colour: str | UnsetType = UNSET
     brand_logo_bytes: int | UnsetType = UNSET
 
@@ -152,6 +159,7 @@ def _organization_now(
     session: Session, its: Organization, proposed: Sequence[Proposal] = ()
 ) -> _Organization:
     shown = _organization(its, session.container.log.find(Wallet, wallet_id(its.id)), proposed)
+    shown.customer_number = its.customer_number or UNSET
     shown.brand_colour = its.brand_colour or UNSET
     shown.brand_logo_bytes = len(b64decode(its.brand_logo or "")) or UNSET
     return shown
@@ -213,6 +221,7 @@ def list_organizations(session: Session) -> list[_Organization]:
     type=OrWord(AT_LEAST_ZERO, "none"),
     help="What it may spend in a calendar month (UTC).",
 )
+@click.option("--customer-number", type=NUMBER, help="Of its account in your bookkeeping.")
 @click.option("--brand-colour", "colour", type=COLOUR, help="Of its travellers' pages.")
 @click.option("--brand-logo", "logo", type=LOGO, help=f"On these pages: a {LOGO_RULE}.")
 @click.option("--wallet", "with_wallet", is_flag=True, help="Open the wallet that it lacks.")
@@ -252,6 +261,8 @@ def _apply(its: Organization, given: Given, cause: Cause) -> None:
         its.switch_lookup(cause, enabled=given["lookup"] == "on")
     if given["fee_micros"] is not None:
         its.change_monthly_link_fee(given["fee_micros"], cause)
+    if given["customer_number"] is not None:
+        its.set_customer_number(given["customer_number"] or None, cause)
     held = {"colour": its.brand_colour, "logo": its.brand_logo}
     held |= {name: given[name] or None for name in held if given[name] is not None}
     its.set_brand(held["colour"], held["logo"], cause)

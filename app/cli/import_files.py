@@ -16,7 +16,7 @@ from uuid import UUID
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.books.journal import BELOW, FORMS, OWED, PROVIDERS, ROOTS, Accounts
+from app.books.journal import BELOW, EACH, FORMS, OWED, PROVIDERS, ROOTS, Accounts
 from app.books.postings import word_of
 from app.bootstrap.providers import LOOKUPS, NETWORKS
 from app.cli.output import Refusals
@@ -45,7 +45,7 @@ from domain.cost import Cost
 from domain.links.esim import ICCID
 from domain.links.importing import LINKS_MAX, LinkEntry, PlanBought
 from domain.links.importing import label_of as label_of_link
-from domain.links.network import NO_CODE, why_no_code
+from domain.links.network import LPA, NO_CODE
 from domain.money import CURRENCIES, parse_amount
 from domain.regions import is_country
 
@@ -203,14 +203,6 @@ class _Plan(Object):
     enabled = checked("must be true or false", lambda it: isinstance(it, bool), optional=True)
 
 
-def _read_code(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    if why := why_no_code(value):
-        raise ValidationError(why)
-    return value
-
-
 class _Link(Object):
     organization_id = identifier()
     iccid = checked("must be 18 to 22 digits", ICCID.fullmatch)
@@ -221,7 +213,7 @@ class _Link(Object):
     endpoint_id = text(optional=True)
     name = text(optional=True)
     sponsor_profile = _profile(optional=True)
-    lpa = Value(NO_CODE, _read_code, optional=True)
+    lpa = checked(NO_CODE, LPA.fullmatch, optional=True)
     confirmation_code = checked(
         "must be 1 to 64 visible ASCII characters", CONFIRMATION.fullmatch, optional=True
     )
@@ -348,12 +340,22 @@ def _refuse(lines: list[str], skipped: list[str] | None) -> None:
         raise FileRefused(lines)
 
 
+LONGEST = "9" * 9  # Of the numbers of customers.
+
+
 def _codes(rule: str, pattern: str) -> One:
     """Return a field for what a program calls our accounts; those below `ROOTS` may be absent."""
-    code = partial(checked, rule, re.compile(pattern).fullmatch)
+    matches = re.compile(pattern).fullmatch
+    code = partial(checked, rule, matches)
+    each = re.compile(r"[^*]*\*[^*]*").fullmatch
     providers = [f"{root}:{word_of(name)}" for root in PROVIDERS for name in (*LOOKUPS, *NETWORKS)]
     known: dict[str, fields.Field[Any]] = {name: code() for name in ROOTS}
     known |= {name: code(optional=True) for name in (*BELOW, *providers)}
+    known[EACH] = checked(
+        f"{rule}, with * for the 1 to 9 digits of a number",
+        lambda value: each(value) and matches(value.replace("*", LONGEST)),
+        optional=True,
+    )
     return One(_given, Object.from_dict(known))
 
 

@@ -71,7 +71,12 @@ class Reference:
     def text(self, name: str) -> str:
         """Return the page of a group; of another name the list of all operations."""
         groups = {each: [*self._operations(it["name"])] for each, it in self.groups.items()}
-        facts = {"groups": groups, "tags": self.groups, "name": name, "common": COMMON}
+        facts: dict[str, Any] = {
+            "groups": groups,
+            "tags": self.groups,
+            "name": name,
+            "common": COMMON,
+        }
         facts |= {"page": Page(self._document["components"])}
         return MARKDOWN.get_template("reference.jinja").render(facts)
 

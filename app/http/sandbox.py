@@ -3,12 +3,12 @@
 `application` registers these operations where SANDBOX is on; elsewhere there is no such path.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields
+from marshmallow import Schema, ValidationError, fields, validate
 from marshmallow import validates_schema as validates_whole
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,17 +23,23 @@ from app.bootstrap.sandbox import (
     NOT_COVERED,
     OVER,
     REQUEST,
+    SELECTORS,
+    STILL_LIVES,
+    attempts_at,
+    is_of,
 )
 from app.http.accounts import deposits
 from app.http.accounts.input import Money, Reference
 from app.http.catalogue import Country
-from app.http.edge.input import Id, JsonNumber, choice, described
+from app.http.edge.input import KEY, NOT_A_KEY, Id, JsonNumber, choice, described
 from app.http.edge.operation import OF_MONEY, Group
 from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
 from app.http.edge.replies import Answer, example, time_or_null
 from app.http.edge.request import Given
 from app.http.links.finding import load_link, show_read
+from app.http.links.input import NoBody
 from app.http.links.replies import LinkMeta, PlayedLink
+from app.http.lookups.input import PATTERN, PhoneNumber
 from app.security.authorization import Caller
 from app.security.rate_limits import Admission
 from app.security.tokens import REVOKED_KEY
@@ -42,6 +48,7 @@ from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.errors import (
     REFUSALS,
     InsufficientBalance,
+    LinkInUse,
     NotPossible,
     RateLimited,
     Refused,
@@ -59,6 +66,10 @@ MISSING = "Missing data for required field."
 NOT_OF_IT = "Is not used by this action."
 NOT_SO = {of: f"This operation fails so: {', '.join(ways)}." for of, ways in FAILURES.items()}
 ONLY_ATTEMPTS = "It holds a thread for long, so it is played for a number of attempts."
+ONE_SELECTOR = "Must be given without another of `plan_id`, `phone_number` and `key_prefix`."
+NOT_ITS_SELECTOR = "Is not used for this operation."
+SCRIPTS_MAX = 50  # Of an organization, at once.
+TOO_MANY_SCRIPTS = f"{SCRIPTS_MAX} failures are scripted; end some of them first."
 TOO_FAR = "The time of your links would be more than ten years ahead."
 HOUR = timedelta(hours=1)
 PATHS = "/v1/sandbox"  # What is asked there is never played.
@@ -173,6 +184,19 @@ class FailureBody(Schema):
     minutes = JsonNumber(
         MINUTES_MAX, metadata=described("For how long; all attempts, unless these are counted.")
     )
+    plan_id = Id(metadata=described("Only attempts at this plan. Not of `lookup`."))
+    phone_number = PhoneNumber(
+        metadata=described(
+            "Only attempts at this number. Of `lookup` and `request`.", pattern=PATTERN
+        )
+    )
+    key_prefix = fields.String(
+        validate=validate.Regexp(KEY, error=NOT_A_KEY),
+        metadata=described(
+            "Only requests whose `Idempotency-Key` begins so. Of `purchase` and `request`.",
+            examples=["ci-42-"],
+        ),
+    )
 
     @validates_whole
     def check_failure(self, data: Mapping[str, Any], **_: Any) -> None:
@@ -183,6 +207,10 @@ class FailureBody(Schema):
             )
         if failure is not None and failure not in FAILURES[operation]:
             raise ValidationError({"failure": [NOT_SO[operation]]})
+        chosen = [each for each in SELECTORS[REQUEST] if each in data]
+        wrong = {it: [NOT_ITS_SELECTOR] for it in chosen if it not in SELECTORS[operation]}
+        if wrong := wrong or {each: [ONE_SELECTOR] for each in chosen[1:]}:
+            raise ValidationError(dict(wrong))
         is_slow = failure == "slow" and operation in {LOOKUP, CHANGE}
         if is_slow and "minutes" in data and "attempts" not in data:
             raise ValidationError({"minutes": [ONLY_ATTEMPTS]})
@@ -192,6 +220,14 @@ class Scripted(Struct):
     """What fails next."""
 
     operation: Operation
+    only: Annotated[
+        str | None,
+        means(
+            "Of which attempts: `plan_id …`, `key_prefix …`, or `phone_number` and a digest of the "
+            "number, which is not stored. Null: of all that nothing else is scripted for.",
+            example="key_prefix ci-42-",
+        ),
+    ]
     failure: Way
     attempts_left: Annotated[int | None, means("How many times yet. Null: every time.", example=1)]
     until: Annotated[Moment | None, means("When that ends (UTC). Null: with the last attempt.")]
@@ -216,13 +252,16 @@ class Played(Given[Any]):
         if owner is None or is_of_sandbox:
             return
 
-        def can_be(how: str) -> bool:
+        plans, numbers = _bought(self)
+
+        def can_be(attempts: str, how: str) -> bool:
             code = how.upper()
-            if code not in {*self.codes, *OURS}:
+            is_meant = is_of(attempts, REQUEST, plans, numbers, self.key)
+            if not is_meant or code not in {*self.codes, *OURS}:
                 return False
             return code not in OF_MONEY.split() or bool(_price_micros(self, owner))
 
-        how = self.parts.counters.next_failure(owner, REQUEST, can_be)
+        how = self.parts.counters.next_failure(owner, can_be)
         if how == RateLimited.code.lower():
             admission = self.admission or PER_MINUTE
             self.admission = admission._replace(left=0, is_over=True)
@@ -246,11 +285,16 @@ def _refusal(given: Given[Any], owner: UUID, code: str) -> Refused:
     return Unauthorized(REVOKED_KEY) if code == Unauthorized.code else REFUSALS[code]()
 
 
+def _bought(given: Given[Any]) -> tuple[Sequence[UUID], Sequence[str]]:
+    """Return the plans and the numbers that a request names."""
+    sent = given.body | given.query
+    plans, number = sent.get("add") or [sent.get("plan_id")], sent.get("phone_number")
+    return [*filter(None, plans)], sent.get("phone_numbers") or [*filter(None, [number])]
+
+
 def _price_micros(given: Given[Any], owner: UUID) -> int:
     """Return what a request would cost."""
-    parts, sent = given.parts, given.body | given.query
-    plans = sent.get("add") or filter(None, [sent.get("plan_id")])
-    numbers = sent.get("phone_numbers") or [*filter(None, [sent.get("phone_number")])]
+    parts, (plans, numbers) = given.parts, _bought(given)
     if numbers:
         own_micros = parts.log.get(Organization, owner).price_micros
         return len(numbers) * parts.prices.of_lookup(own_micros)
@@ -314,6 +358,24 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
 
 
 @blueprint.operation(
+    "POST /v1/sandbox/reset",
+    body=NoBody,
+    reply=STATE,
+    errors="LINK_IN_USE",
+    examples=[LinkInUse(STILL_LIVES)],
+)
+def reset_sandbox(caller: Caller, given: Given[None]) -> Sandbox:
+    """Begin anew.
+
+    Links and jobs that have ended are not listed any more, the time of your links is the present,
+    and nothing is scripted. All your links must have ended. Money, transactions, webhooks, clients
+    and used keys stay, and what has ended can still be read by its id.
+    """
+    given.parts.sandbox.reset(caller.organization_id, given.cause())
+    return _state_of(given.parts, caller.organization_id)
+
+
+@blueprint.operation(
     "POST /v1/sandbox/links/<identifier>",
     resource=load_link,
     body=ActionBody,
@@ -338,7 +400,8 @@ def play_link(_: Caller, given: Given[Link]) -> Answer:
 def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
     """Let your next lookups, purchases, changes of links or requests fail.
 
-    It takes the place of what was scripted for the operation, so it may be repeated. An attempt of
+    It takes the place of what was scripted for the operation, and for those of its attempts that a
+    `plan_id`, a `phone_number` or a `key_prefix` picks; so it may be repeated. An attempt of
     a lookup is one call of the provider: a single lookup makes one, an item of a job at most three.
     An attempt of a purchase is one link, or one change of plans, whose first plan fails. One of
     `change` is one call of the network to suspend, reactivate, end or cancel a link. One of
@@ -349,11 +412,20 @@ def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
     minutes = body.get("minutes")
     until = None if minutes is None else parts.clock() + timedelta(minutes=minutes)
     attempts = body.get("attempts", 1 if minutes is None else None)
-    parts.counters.script_failure(owner, body["operation"], body["failure"], attempts, until)
+    operation: str = body["operation"]
+    by = [attempts_at(operation, each, body[each]) for each in SELECTORS[operation] if each in body]
+    [wanted] = by or [operation]
+    others = {each[0] for each in parts.counters.scripted_failures(owner)} - {wanted}
+    if len(others) >= SCRIPTS_MAX:
+        raise ValidationFailed({"operation": [TOO_MANY_SCRIPTS]})
+    parts.counters.script_failure(owner, wanted, body["failure"], attempts, until)
     return _state_of(parts, owner)
 
 
 def _state_of(parts: Container, owner: UUID) -> Sandbox:
     found = parts.counters.scripted_failures(owner)
-    scripted = [Scripted(of, how, left, time_or_null(until)) for of, how, left, until in found]
+    scripted = [
+        Scripted(of.partition(" ")[0], of.partition(" ")[2] or None, how, left, time_or_null(until))
+        for of, how, left, until in found
+    ]
     return Sandbox(parts.counters.simulated_ahead(owner) // HOUR, scripted, PLAYABLE, [*ACTIONS])

@@ -45,6 +45,8 @@ UNKNOWN_BEFORE = {
     "a client with the scope `clients`": "organization.key_holders_changed secret_rotation.asked",
     "a page for a traveller": "handover.made link.handover_set",
     "its colour or logo": "organization.brand_set",
+    "a sandbox that begins anew": "organization.sandbox_reset",
+    "`org set --customer-number`": "organization.customer_number_set",
 }
 UPGRADED = timedelta(days=30)  # For so long somebody may want to go back.
 SEE_DOCTOR = "see: python -m app doctor"

@@ -28,7 +28,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.books.journal import FORMS, Accounts, book, daily, moves_of, of_program, parts
+from app.books.journal import EACH, FORMS, Accounts, book, daily, moves_of, of_program, parts
 from app.books.margin import margin_of
 from app.books.statements import statements_of
 from app.books.trial_balance import IN_MONTH, MonthBalance, month_balance
@@ -288,9 +288,11 @@ class _Month:
         Single postings are as many as entries, so the log is read again for each of these.
         """
         single = self.accounts["postings"] == "single"
-        moves = partial(moves_of, self.container.log, self.month, self.progress)
-        summed = [] if single else daily(moves())
         wanted = [(name, form) for name, form in FORMS.items() if self.accounts[name] is not None]
+        by_customer = any(EACH in self.accounts[name]["accounts"] for name, _ in wanted)
+        balance = balance._replace(by_customer=by_customer)
+        moves = partial(moves_of, self.container.log, self.month, balance, self.progress)
+        summed = [] if single else daily(moves())
         for currency in sorted({line.currency for _, line in balance.lines}):
             for name, form in wanted:
                 every = book(moves() if single else summed, balance, self.month, single=single)

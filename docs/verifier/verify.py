@@ -486,7 +486,7 @@ RIGHTS = {  # What only a command causes.
     "wallet.opened deposit.made adjustment.made adjustment.proposed link.imported "
     "number_lookup.refunded_by_hand bulk_job.refunded_by_hand link.refunded_by_hand "
     "plan_change.refunded_by_hand monthly_fee.refunded_by_hand proposal.made "
-    "organization.brand_set",
+    "organization.brand_set organization.customer_number_set",
     "approve": "adjustment.approved adjustment.rejected proposal.approved proposal.rejected "
     "proposal.granted",
     "catalogue": "plan.published plan.changed plan.disabled plan.enabled price.set "

@@ -49,6 +49,7 @@ class Organization(Root):
             key_holders=(),
             brand_colour=None,
             brand_logo=None,
+            customer_number=None,
         )
 
         name: str
@@ -145,6 +146,19 @@ class Organization(Root):
         colour: str | None
         logo: str | None
 
+    class SandboxReset(Root.Event):
+        """It begins anew in a sandbox: what has ended before is not listed any more."""
+
+        TOPIC = "organization.sandbox_reset"
+
+    class CustomerNumberSet(Root.Event, ByOperator):
+        """What bookkeeping calls this customer; None: it has no account of its own there."""
+
+        TOPIC = "organization.customer_number_set"
+        SETS = sets("customer_number")
+
+        customer_number: str | None
+
     name: str
     status: Status
     price_micros: int | None
@@ -157,6 +171,7 @@ class Organization(Root):
     key_holders: Sequence[str]
     brand_colour: str | None
     brand_logo: str | None
+    customer_number: str | None
 
     @classmethod
     def register(
@@ -237,6 +252,11 @@ class Organization(Root):
         """Set how its travellers' pages look, as `BrandSet` has it."""
         if (colour, logo) != (self.brand_colour, self.brand_logo):
             self.record(self.BrandSet, cause, colour=colour, logo=logo)
+
+    def set_customer_number(self, number: str | None, cause: Cause) -> None:
+        """Set its number in bookkeeping; organizations of one customer have the same."""
+        if number != self.customer_number:
+            self.record(self.CustomerNumberSet, cause, customer_number=number)
 
     def remove_key_holder(self, client_id: str, cause: Cause, *, spares_last: bool) -> None:
         """Note that a client ends; raises LastClient if one must be left and none would be."""

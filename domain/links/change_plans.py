@@ -161,7 +161,8 @@ class LinkPlans:
         amount_micros = sum(plan.price_micros for plan in plans)
         payer = payer_of(self.log, request.organization_id, amount_micros, cause.at)
         check_funds(payer, amount_micros, self.rules.currency)
-        plans[:1] = [self.play(request.organization_id, each, sent) for each in plans[:1]]
+        owner, key = request.organization_id, request.key
+        plans[:1] = [self.play(owner, key, each, sent) for each in plans[:1]]
         change = PlanChange.request(
             new,
             cause,

@@ -206,16 +206,17 @@ class LinkCreate:
         return terms
 
     def _requested(self, request: LinkRequest, new: UUID, terms: PlanTerms, cause: Cause) -> Link:
+        owner, bought = request.organization_id, buy(request.plan_id, terms)
         return Link.request(
             new,
             cause,
-            organization_id=request.organization_id,
-            name=seal_text(self.vault, request.organization_id, new, request.name, cause),
-            plan=self.play(request.organization_id, buy(request.plan_id, terms), cause),
+            organization_id=owner,
+            name=seal_text(self.vault, owner, new, request.name, cause),
+            plan=self.play(owner, request.key, bought, cause),
             sponsor_profiles=terms.sponsor_profiles,
             currency=self.rules.currency,
             deadline=cause.at + self.rules.deadline,
-            unawaited=not request.waits,
+            unawaited=None if request.waits else True,
         )
 
 

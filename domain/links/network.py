@@ -11,7 +11,7 @@ oddly of one eSIM is NotAnswered or OutcomeNotStated, which are no outage.
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 from uuid import UUID
 
 import msgspec
@@ -58,30 +58,7 @@ class AvailableEsim(msgspec.Struct, frozen=True):
 # An activation code (GSMA SGP.22 §4.1): the server's name, a token, which may be empty, and perhaps
 # the OID of the server and a flag. It is short enough for a QR code of each level of correction.
 LPA = re.compile(r"(?=.{1,255}$)LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Za-z-]*(\$[!-~]*)?", re.ASCII)
-NO_CODE = "must be LPA:1$host$matching-id"
-_MISTAKES = [  # What people write for one; the first that fits is the reason.
-    (r"^$", "is empty; leave it out, and the network is asked"),
-    (r"\s", "holds white space"),
-    (r"^https?:", "is the address of a page; the code stands behind carddata= in it"),
-    (r"%24", "is percent-encoded"),
-    (r"\\", "has a backslash before a $"),
-    (r"^.{256}", "is longer than 255 characters"),
-    (r"^1\$", "lacks LPA: in front"),
-    (r"^(?!LPA:)(?i:lpa:)", "must begin with LPA:1$ in capitals"),
-    (r"^LPA:(?!1\$)", "must begin with LPA:1$; there is no other version"),
-    (r"^LPA:1\$\$", "lacks the name of the server"),
-    (r"^LPA:1\$[a-z]+://", "has a URL where only a name is meant"),
-    (r"^LPA:1\$[^$]+:[0-9]+\$", "has a port, which no code has"),
-    (r"^LPA:1\$[^$]+$", "lacks the $ behind the name of the server"),
-    (r"^LPA:1\$[A-Za-z0-9.-]+\$", "has a token of other than letters, digits and hyphens"),
-]
-
-
-def why_no_code(text: str) -> str | None:
-    """Return why a text is no activation code; None if it is one."""
-    if LPA.fullmatch(text):
-        return None
-    return next((why for mistake, why in _MISTAKES if re.search(mistake, text)), NO_CODE)
+NO_CODE = "must be LPA:1$host$matching-id, at most 255 characters, without a space, a URL or a port"
 
 
 class ActivationCode(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -133,6 +110,11 @@ class Order(msgspec.Struct, frozen=True):
     reference: str | None = None
     addon_id: str | None = None
     cost: Cost | None = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What an event says of it."""
+        return {name: getattr(self, name) for name in ("order_reference", "iccid", "placed_at")}
 
 
 class Addon(msgspec.Struct, frozen=True):

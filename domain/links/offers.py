@@ -19,12 +19,13 @@ INCOMPATIBLE = "This plan does not run on the sponsor profile of the link."
 
 # Finds the present terms of an enabled plan that an organization may see, by both ids.
 Offers = Callable[[UUID, UUID], PlanTerms | None]
-# Returns what an organization buys in place of a plan; only a sandbox has a play of its own. A
-# purchase that is decided anew after a lost race has the same cause, and gets the same again.
-Play = Callable[[UUID, BoughtPlan, Cause], BoughtPlan]
+# Returns what an organization buys in place of a plan, under a key; only a sandbox has a play
+# of its own. A purchase that is decided anew after a lost race has the same cause, and gets the
+# same again.
+Play = Callable[[UUID, str | None, BoughtPlan, Cause], BoughtPlan]
 
 
-def as_sold(_organization_id: UUID, plan: BoughtPlan, _cause: Cause) -> BoughtPlan:
+def as_sold(_owner: UUID, _key: str | None, plan: BoughtPlan, _cause: Cause) -> BoughtPlan:
     """Return the plan itself."""
     return plan
 

@@ -1,9 +1,9 @@
 """The commands of an organization for its endpoints; each commits before it returns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 import msgspec
@@ -48,6 +48,15 @@ class Changes:
     description: str | UnsetType | None = UNSET
     events: Sequence[str] | UnsetType | None = UNSET
     enabled: bool | UnsetType = UNSET
+
+
+A = TypeVar("A", bound=WebhookRequest.Event)
+Facts = Mapping[str, object]
+KEY_OF: Mapping[type[WebhookRequest.Event], str] = {  # What an Idempotency-Key is for.
+    WebhookRequest.RedeliveryAsked: "redeliver",
+    WebhookRequest.RedeliveriesAsked: "redeliver_failed",
+    WebhookRequest.RotationAsked: "rotate",
+}
 
 
 class Failed(NamedTuple):
@@ -182,27 +191,17 @@ class Webhooks:
     def rotate_secret(self, endpoint: WebhookEndpoint, key: str | None, cause: Cause) -> Rotated:
         """Give an endpoint a new secret; the old one still signs for a while."""
 
-        def attempt() -> Rotated:
-            newest = self._newest(endpoint)
-            earlier = self._earlier(newest, "rotate", key)
-            if isinstance(earlier, WebhookRequest.RotationAsked):
-                newest = self._newest(endpoint)  # It may have been older.
-                return Rotated(newest, newest.secrets[earlier.generation - 1], replayed=True)
-            generation = newest.rotate_secret(self.key_id(), cause)
-            kind = WebhookRequest.RotationAsked
-            request = self._new(kind, newest, "rotate", key, cause, generation=generation.number)
-            self.log.append(newest, request)
-            return Rotated(newest, generation, replayed=False)
+        def rotate(newest: WebhookEndpoint) -> Facts:
+            return {"generation": newest.rotate_secret(self.key_id(), cause).number}
 
-        return retry_on_conflict(attempt)
+        event, replayed = self._request(endpoint, WebhookRequest.RotationAsked, key, cause, rotate)
+        newest = self._newest(endpoint)
+        return Rotated(newest, newest.secrets[event.generation - 1], replayed)
 
     def test(self, endpoint: WebhookEndpoint, cause: Cause) -> UUID:
         """Ask for a test event; return the id of its delivery."""
-        newest = self._newest(endpoint)
-        newest.require_enabled()
-        request = self._new(WebhookRequest.TestAsked, newest, "test", None, cause)
-        self.log.append(request)
-        return message_id(newest.id, request.id, 1)
+        event, _ = self._request(endpoint, WebhookRequest.TestAsked, None, cause, _if_enabled)
+        return message_id(endpoint.id, event.originator_id, 1)
 
     def redeliver(
         self, endpoint: WebhookEndpoint, delivery_id: UUID, key: str | None, cause: Cause
@@ -211,19 +210,8 @@ class Webhooks:
 
         The caller has checked that the endpoint has this delivery.
         """
-
-        def attempt() -> bool:
-            newest = self._newest(endpoint)
-            earlier = self._earlier(newest, "redeliver", key, delivery_id=delivery_id)
-            if earlier is not None:
-                return True
-            newest.require_enabled()
-            kind = WebhookRequest.RedeliveryAsked
-            facts = {"delivery_id": delivery_id}
-            self.log.append(self._new(kind, newest, "redeliver", key, cause, **facts))
-            return False
-
-        return retry_on_conflict(attempt)
+        given, kind = {"delivery_id": delivery_id}, WebhookRequest.RedeliveryAsked
+        return self._request(endpoint, kind, key, cause, _if_enabled, **given)[1]
 
     def redeliver_failed(
         self, endpoint: WebhookEndpoint, failed: Failed, key: str | None, cause: Cause
@@ -233,50 +221,47 @@ class Webhooks:
         Tells whether that is a replay.
         """
 
-        def attempt() -> tuple[WebhookRequest.RedeliveriesAsked, bool]:
-            newest = self._newest(endpoint)
-            earlier = self._earlier(newest, "redeliver_failed", key, since=failed.since)
-            if isinstance(earlier, WebhookRequest.RedeliveriesAsked):
-                return earlier, True
+        def find(newest: WebhookEndpoint) -> Facts:
             newest.require_enabled()
             found = [*failed.find(REDELIVERED_MAX + 1)]
             ids, has_more = found[:REDELIVERED_MAX], len(found) > REDELIVERED_MAX
-            facts = {"since": failed.since, "delivery_ids": ids, "has_more": has_more}
-            kind = WebhookRequest.RedeliveriesAsked
-            request = self._new(kind, newest, "redeliver_failed", key, cause, **facts)
-            self.log.append(request)
-            return cast("WebhookRequest.RedeliveriesAsked", request.asked), False
+            return {"delivery_ids": ids, "has_more": has_more}
 
-        return retry_on_conflict(attempt)
+        kind = WebhookRequest.RedeliveriesAsked
+        return self._request(endpoint, kind, key, cause, find, since=failed.since)
 
-    def _earlier(
-        self, endpoint: WebhookEndpoint, operation: str, key: str | None, **given: object
-    ) -> WebhookRequest.Event | None:
-        """Return the earlier request with a key; raises IdempotencyKeyReused if it differs."""
-        if key is None:
-            return None
-        request_id = webhook_request_id(endpoint.organization_id, operation, key)
-        found = self.log.find(WebhookRequest, request_id)
-        if found is None:
-            return None
-        asked = found.asked
-        differs = {name: getattr(asked, name, None) != value for name, value in given.items()}
-        refuse_other(webhook=asked.endpoint_id != endpoint.id, **differs)
-        return asked
-
-    def _new(
+    def _request(
         self,
-        kind: Any,
         endpoint: WebhookEndpoint,
-        operation: str,
+        kind: type[A],
         key: str | None,
         cause: Cause,
-        **facts: object,
-    ) -> WebhookRequest:
-        request_id = self.new_id()
-        if key is not None:
-            request_id = webhook_request_id(endpoint.organization_id, operation, key)
-        return WebhookRequest.make(kind, request_id, endpoint, cause, **facts)
+        decide: Callable[[WebhookEndpoint], Facts],
+        **given: object,
+    ) -> tuple[A, bool]:
+        """Record a request; tell whether an earlier one with the key had been recorded.
+
+        `decide` may change the endpoint, and returns what the request says besides what was
+        `given`. Raises IdempotencyKeyReused if something else was given with the key.
+        """
+
+        def attempt() -> tuple[A, bool]:
+            newest, request_id = self._newest(endpoint), self.new_id()
+            if key is not None:
+                request_id = webhook_request_id(newest.organization_id, KEY_OF[kind], key)
+                if (earlier := self.log.find(WebhookRequest, request_id)) is not None:
+                    event: Any = earlier.asked
+                    differs = {name: getattr(event, name) != given[name] for name in given}
+                    refuse_other(webhook=event.endpoint_id != newest.id, **differs)
+                    return event, True
+            facts = decide(newest)
+            new = WebhookRequest.make(
+                cast("Any", kind), request_id, newest, cause, **given, **facts
+            )
+            self.log.append(newest, new)
+            return cast("A", new.asked), False
+
+        return retry_on_conflict(attempt)
 
     def _newest(self, endpoint: WebhookEndpoint) -> WebhookEndpoint:
         return self.get(endpoint.organization_id, endpoint.id)
@@ -294,3 +279,8 @@ class Webhooks:
     def _open(self, endpoint: WebhookEndpoint, sealed: Sealed) -> Address | None:
         clear = self.vault.open(endpoint.organization_id, endpoint.id, sealed)
         return None if clear is None else msgspec.json.decode(clear, type=Address)
+
+
+def _if_enabled(endpoint: WebhookEndpoint) -> Facts:
+    endpoint.require_enabled()
+    return {}

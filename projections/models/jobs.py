@@ -30,6 +30,7 @@ from sqlalchemy import (
 )
 
 from domain.accounts.erasure import Erasure
+from domain.accounts.organization import Organization
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
@@ -149,7 +150,7 @@ class Jobs(ReadModel):
 
     name = "jobs"
     version = 3
-    uses = (BulkJob.Event, BulkJob.RefundedByHand, Erasure.Made)
+    uses = (BulkJob.Event, BulkJob.RefundedByHand, Erasure.Made, Organization.SandboxReset)
 
     def build(self) -> Sequence[Table]:
         """Define the tables and the statements that run often."""
@@ -214,7 +215,7 @@ class Jobs(ReadModel):
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Write the outcome of the batch: a row once, however many of its events move it."""
         for at, (_, event) in enumerate(batch):
-            if isinstance(event, Erasure.Made):
+            if isinstance(event, Erasure.Made | Organization.SandboxReset):
                 self.project(connection, batch[:at])
                 self._forget(connection, event)
                 self.project(connection, batch[at + 1 :])
@@ -239,10 +240,21 @@ class Jobs(ReadModel):
         ]
         execute_many(connection, self._change, changed)
 
-    def _forget(self, connection: Connection, erasure: Erasure.Made) -> None:
-        """Delete the jobs that were erased one by one; those of erased months stay unlisted."""
-        jobs, theirs = self.jobs.c, self.jobs.c.organization_id == erasure.organization_id
-        streams = [each for part in erasure.parts for each in part.streams or ()]
+    def _forget(
+        self, connection: Connection, event: Erasure.Made | Organization.SandboxReset
+    ) -> None:
+        """Delete the jobs that were erased one by one, or that have ended before a reset.
+
+        Those of erased months stay unlisted.
+        """
+        jobs = self.jobs.c
+        if isinstance(event, Organization.SandboxReset):
+            theirs = jobs.organization_id == event.originator_id
+            ended = select(jobs.id).where(theirs, jobs.finished_at.is_not(None))
+            streams = [*connection.execute(ended.order_by(jobs.id)).scalars()]
+        else:
+            theirs = jobs.organization_id == event.organization_id
+            streams = [each for part in event.parts for each in part.streams or ()]
         for start in range(0, len(streams), FORGET_MAX):
             some = streams[start : start + FORGET_MAX]
             gone = self.jobs.delete().where(theirs, jobs.id.in_(some)).returning(jobs.id)

@@ -5,7 +5,7 @@ Names are opened, because they are searched; an erasure takes them away with the
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 from uuid import UUID
 
 from msgspec import Struct
@@ -20,6 +20,7 @@ from sqlalchemy import (
     String,
     Table,
     Uuid,
+    and_,
     asc,
     bindparam,
     desc,
@@ -31,6 +32,7 @@ from sqlalchemy import (
 )
 
 from domain.accounts.erasure import Erasure
+from domain.accounts.organization import Organization
 from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.links.bought_plan import Activation
 from domain.links.link import Link, LinkState, named, status_after
@@ -57,7 +59,7 @@ class LinkRow(Struct):
     iccid: str
     name: str | None
     name_key: str | None  # The key that the name was sealed with.
-    status: LinkState
+    status: Literal[LinkState, "unlisted"]  # The last of one that ended before a reset.
     sponsor_profile: SponsorProfile | None
     created_at: datetime
     lpa: Annotated[Sealed | None, stored("parts")]
@@ -119,6 +121,8 @@ class LinkRow(Struct):
 
 
 STORED = Stored(LinkRow)
+UNLISTED: Final = "unlisted"
+OVER = ("ended", UNLISTED)
 OF_USAGE = (Link.UsageReached, Link.ExpiryNear)
 # Events that change the row of a link; it is there from its activation on.
 CHANGING = (
@@ -168,13 +172,14 @@ class LinkFilter(Struct, frozen=True):
 class Links(ReadModel):
     """A row per link from its activation on, and one for each plan that it has now.
 
-    The links of an organization are numbered without gaps, because none ever vanishes. So a page of
-    all is a range of numbers, and a late page costs no more than the first.
+    The listed links of an organization are numbered without gaps, because none vanishes but by a
+    reset of its sandbox, after which the others get new numbers. So a page of all is a range of
+    numbers, and a late page costs no more than the first.
     """
 
     name = "links"
     version = 8
-    uses = (Link.Event, Erasure.Made)
+    uses = (Link.Event, Erasure.Made, Organization.SandboxReset)
 
     def build(self) -> Sequence[Table]:
         """Define the tables and the statements that run often."""
@@ -218,9 +223,12 @@ class Links(ReadModel):
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Write the outcome of the batch: the row of a link once, after one read of older rows."""
         for at, (_, event) in enumerate(batch):
-            if isinstance(event, Erasure.Made):
+            if isinstance(event, Erasure.Made | Organization.SandboxReset):
                 self.project(connection, batch[:at])
-                self._forget_names(connection, event)
+                if isinstance(event, Erasure.Made):
+                    self._forget_names(connection, event)
+                else:
+                    self._unlist(connection, event.originator_id)
                 self.project(connection, batch[at + 1 :])
                 return
         new = {e.originator_id for _, e in batch if isinstance(e, Link.Activated)}
@@ -272,7 +280,18 @@ class Links(ReadModel):
     def _total(self, connection: Connection, organization_id: UUID) -> int:
         """Return how many links an organization has: the number of the last one."""
         ((number,),) = run(connection, self._last, organization=organization_id)
-        return int(number or 0)
+        return max(0, int(number or 0))
+
+    def _unlist(self, connection: Connection, organization_id: UUID) -> None:
+        """Take what has ended out of the lists, and number anew what has not: mostly nothing."""
+        link = self.rows.c
+        theirs = self.rows.update().where(link.organization_id == organization_id)
+        ended = theirs.where(link.status == "ended")
+        connection.execute(ended.values(status=UNLISTED, number=-link.position))
+        left = select(link.id).where(link.organization_id == organization_id, link.number > 0)
+        ids = connection.execute(left.order_by(link.number)).scalars().all()
+        for number, link_id in enumerate(ids, 1):  # None is higher than before, so none collides.
+            connection.execute(theirs.where(link.id == link_id).values(number=number))
 
     def _write(self, connection: Connection, rows: Iterable[LinkRow]) -> None:
         values = [
@@ -361,7 +380,7 @@ class Links(ReadModel):
         when the page is empty.
         """
         link, plan = self.rows.c, self.plans.c
-        own = link.organization_id == bindparam("organization")
+        own = and_(link.organization_id == bindparam("organization"), link.status != UNLISTED)
         on_it = (
             plan.organization_id == bindparam("organization"),
             plan.plan_id == bindparam("plan_id"),
@@ -418,7 +437,7 @@ class Links(ReadModel):
         """
         link = self.rows.c
         found = select(link.id, link.organization_id, link.network, link.position, link.created_at)
-        newer = found.where(link.position > position, link.status != "ended")
+        newer = found.where(link.position > position, link.status.not_in(OVER))
         rows = connection.execute(newer.order_by(link.position).limit(limit))
         return [(*facts, from_micros(at)) for *facts, at in rows]
 
@@ -431,7 +450,7 @@ class Links(ReadModel):
         """
         link, at = self.rows.c, to_micros(moment)
         mine = select(link.id).where(link.organization_id == organization_id)
-        mine = mine.where(or_(link.status != "ended", link.changed_at > at)).order_by(link.id)
+        mine = mine.where(or_(link.status.not_in(OVER), link.changed_at > at)).order_by(link.id)
         ids, since, found = connection.execute(mine).scalars().all(), dict[UUID, datetime](), set()
         for start in range(0, len(ids), BATCH):
             for _, event in self.log.streams(ids[start : start + BATCH]):

@@ -6,6 +6,7 @@ is one statement, so that nothing is lost between reading and writing.
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from operator import itemgetter
 from threading import Lock
 from typing import Any
 from uuid import UUID
@@ -92,7 +93,8 @@ _SCRIPT = HotStatement(
 )
 _PLAY = HotStatement(
     text(
-        "UPDATE counters SET value = value - 1 WHERE name = :name AND key = :key"
+        "UPDATE counters SET value = value - 1, until = CASE value WHEN 1 THEN 0 ELSE until END"
+        " WHERE name = :name AND key = :key"
         " AND holder = :how AND value > 0 AND until > :now RETURNING value"
     )
 )
@@ -171,50 +173,55 @@ class Counters:
     def script_failure(
         self,
         organization_id: UUID,
-        operation: str,
+        attempts: str,
         how: str | None,
         times: int | None,
         until: datetime | None,
     ) -> None:
-        """Let attempts of an organization fail: so many, or all until a moment; None: none."""
-        values = {
-            "how": how,
-            "times": 0 if how is None else NEVER if times is None else times,
-            "until": NEVER if until is None else to_micros(until),
-        }
+        """Let these attempts of an organization fail: so many, or until a moment; None: none."""
+        end = 0 if how is None else NEVER if until is None else to_micros(until)
+        values = {"how": how, "times": NEVER if times is None else times, "until": end}
         name = _scripts(organization_id)
-        self._database.rows(_SCRIPT, name=name, key=operation, **values)
+        self._database.rows(_SCRIPT, name=name, key=attempts, **values)
+        self.forget(name)  # Also what was played to its end.
 
-    def next_failure(
-        self, organization_id: UUID, operation: str, fits: Callable[[str], bool] = bool
-    ) -> str | None:
+    def next_failure(self, organization_id: UUID, fits: Callable[[str, str], bool]) -> str | None:
         """Count an attempt of an organization; return how it has to fail, if at all.
 
-        `fits` tells of a failure whether the attempt can fail so. Where nothing is scripted this is
-        one read, and nobody waits for a row.
+        `fits` tells whether it is one of the attempts that were scripted, and can fail so. What is
+        said of fewer comes first. Where nothing is scripted this is one read, and nobody waits for
+        a row.
         """
         name, now = _scripts(organization_id), to_micros(self._clock())
-        for of, how, *_ in self.scripted_failures(organization_id):
-            if of == operation and fits(how):
-                played = self._database.rows(_PLAY, name=name, key=of, how=how, now=now)
-                return how if played else None
+        for of, how, *_ in reversed(self.scripted_failures(organization_id)):
+            if fits(of, how) and self._database.rows(_PLAY, name=name, key=of, how=how, now=now):
+                return how
         return None
 
     def scripted_failures(
         self, organization_id: UUID
     ) -> list[tuple[str, str, int | None, datetime | None]]:
-        """Return what fails next: operation, how, how many times yet, and until when."""
-        now, name = to_micros(self._clock()), _scripts(organization_id)
+        """Return what fails next: which attempts, how, how many times yet, and until when."""
+        now = to_micros(self._clock())
+        rows = self._database.rows(self._all, of=_scripts(organization_id))
         return [
             (
-                operation,
+                attempts,
                 how,
                 None if times > NEVER // 2 else times,
                 None if until == NEVER else from_micros(until),
             )
-            for operation, times, until, how in self._database.rows(self._all, of=name)
+            for attempts, times, until, how in sorted(rows, key=itemgetter(0))
             if times and until > now
         ]
+
+    def reset_sandbox(self, organization_id: UUID) -> None:
+        """Forget what an organization has scripted, and how far its time is ahead."""
+        row, own = self._rows.c, organization_id.hex
+        its = or_(row.name == _scripts(organization_id), row.name.in_((ATTEMPTS, SIMULATED)))
+        mine = its, or_(row.key.startswith(own), row.name == _scripts(organization_id))
+        with self._database.writing(durable=True) as connection:
+            connection.execute(self._rows.delete().where(in_order(self._rows, *mine)))
 
     def simulated_ahead(
         self, organization_id: UUID | None = None, connection: Connection | None = None
@@ -366,5 +373,5 @@ def _span(now: datetime) -> tuple[int, int]:
 
 
 def _scripts(organization_id: UUID) -> str:
-    """Return the name of what an organization has scripted; its keys are operations."""
+    """Return the name of what an organization has scripted; its keys say for which attempts."""
     return f"{FAILURES} {organization_id.hex}"

@@ -54,6 +54,7 @@ MEANINGS = {
     " by operator and day; left out: as before",
     "currency": "ISO 4217",
     "change_id": "the stream of the plan change",
+    "customer_number": "of its account in the operator's bookkeeping; null: it has none of its own",
     "data_mb": "megabytes",
     "deadline": "until when it is tried",
     "description": "what statements say; that of an adjustment is its reason",

@@ -92,8 +92,28 @@ def test_what_is_scripted_fails_and_nothing_else(net: Net) -> None:
         {"operation": "lookup", "failure": None, "attempts": 1},
         {"operation": "lookup", "failure": "slow", "minutes": 1},
         {"operation": "purchase", "failure": "slow", "attempts": 21, "minutes": 61},
+        {"operation": "lookup", "failure": "slow", "key_prefix": "ci-"},
+        {"operation": "request", "failure": "link_busy", "key_prefix": "ci-", "plan_id": plan},
+        {"operation": "purchase", "failure": "slow", "key_prefix": "ci-42-"},
     ):
         acme.call("PUT", failures, body)
+
+
+def test_a_sandbox_begins_anew(net: Net) -> None:
+    acme, failures = net.partner(), f"{SANDBOX}/failures"
+    one, reset = f"{LINKS}/{acme.buy()['id']}", f"{SANDBOX}/reset"
+    acme.job(NUMBER)
+    acme.ask("POST", f"{SANDBOX}/clock", {"hours": 24})
+    acme.ask("PUT", failures, {"operation": "purchase", "failure": "slow", "key_prefix": "ci-"})
+    acme.post(reset)
+    acme.ask("DELETE", one)
+    acme.post(reset, {})
+    acme.post(reset, {"more": 1})
+    acme.get(LINKS)
+    acme.get("/number-lookup/bulk")
+    acme.get(one)
+    net.run("links", "list", "--org", acme.id)
+    assert net.quietly("audit", "verify")["ok"]
 
 
 def test_requests_are_refused_before_they_begin(net: Net) -> None:

@@ -100,7 +100,11 @@ class Life:
         owner = self._process.organization("10.00", "Hasty")
         self._process.cancel_job(self._process.create_job(owner, numbers(260)))
         self._process.create_job(self._process.organization("1.00", "Busy"), numbers(3))
-        self._links.one_of_each(self._process.organization("10.00", "Fleet"))
+        fleet = self._process.organization("10.00", "Fleet")
+        self._links.one_of_each(fleet)
+        for each in (*self._organizations, fleet):  # Some of their links live on.
+            self._process.change(each, lambda it, cause: it.record(it.SandboxReset, cause))
+        self._links.one_of_each(fleet)
 
     def _register(self) -> None:
         amount = self._dice.choice(["", "0", "2.50"])

@@ -163,6 +163,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`percent` in a sandbox": "100",
     "`attempts` in a sandbox": f"{sandbox.ATTEMPTS_MAX}",
     "`minutes` in a sandbox": f"{sandbox.MINUTES_MAX}",
+    "failures scripted at once in a sandbox": f"{sandbox.SCRIPTS_MAX}",
     "`size` of a QR code": f"{link_input.QR_SIZE_MAX}",
     "`expires_in` of a traveller's page": f"{link_input.LASTS_MAX_S} s",
     "`top_up_url` of a traveller's page": f"{URL_CHARS_MAX} characters",

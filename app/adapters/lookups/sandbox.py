@@ -48,11 +48,12 @@ class SandboxLookup:
         inner: LookupProvider,
         count: Callable[[UUID, str], int],
         sleep: Callable[[float], None],
-        scripted: Callable[[UUID], str | None] = lambda _: None,
+        scripted: Callable[[UUID, str], str | None] = lambda *_: None,
     ) -> None:
         """`count` counts attempts of an organization at a number, over all processes.
 
-        `scripted` counts an attempt of an organization, and returns how it has to fail, if at all.
+        `scripted` counts an attempt of an organization at a number, and returns how it has to fail,
+        if at all.
         """
         self.name = inner.name
         self.remote = inner.remote
@@ -66,7 +67,7 @@ class SandboxLookup:
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         """Play what is scripted, or a sandbox number, or return what `inner` answers."""
-        how = self._scripted(organization_id) or NUMBERS.get(phone_number)
+        how = self._scripted(organization_id, phone_number) or NUMBERS.get(phone_number)
         if how == _FIRST_ATTEMPT and self._count(organization_id, phone_number) == 1:
             how = "unavailable"
         if how == "slow":

@@ -1,8 +1,9 @@
 """The login at an API whose calls carry a token."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Lock
+from typing import Any
 
 from app.adapters.remote.exchange import Reply
 from domain.provider_errors import NotAnswered, Unavailable
@@ -18,33 +19,37 @@ class LoginRefused(Unavailable):
 class Login:
     """A token that all threads of a process share; one thread at a time logs in.
 
-    `fetch` logs in within the given seconds and returns the token, or raises LoginRefused. Every
-    method may raise Unavailable.
+    `fetch` logs in within the given seconds and returns the token, or raises LoginRefused; a call
+    carries it in `headers`. Every method may raise Unavailable.
     """
 
-    def __init__(self, name: str, fetch: Callable[[float], str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        fetch: Callable[[float], str],
+        headers: Callable[[str], Mapping[str, str]],
+        is_refused: Callable[[Reply], bool],
+    ) -> None:
         self._name = name
         self._fetch = fetch
+        self._headers = headers
+        self._is_refused = is_refused
         self._token = ""
         self._lock = Lock()
         self._refused_s = -LOGIN_PAUSE_S
         self._refusal = ""
 
-    def call(
-        self,
-        send: Callable[[str, float], Reply],
-        is_refused: Callable[[Reply], bool],
-        left_s: Callable[[], float],
-    ) -> Reply:
+    def call(self, send: Callable[..., Reply], left_s: Callable[[], float], **parts: Any) -> Reply:
         """Send a call with a token and the rest of its time; once more if the token is refused.
 
         A call with a refused token has done nothing, so a change is repeated too. The second reply
-        may be a refusal again.
+        may be a refusal again. `send` and its `parts` are those of a `RemoteApi`.
         """
         token = self._token or self._renew("", left_s)
-        reply = send(token, left_s())
-        if is_refused(reply):
-            reply = send(self._renew(token, left_s), left_s())
+        reply = send(**parts, headers=self._headers(token), timeout_s=left_s())
+        if self._is_refused(reply):
+            token = self._renew(token, left_s)
+            reply = send(**parts, headers=self._headers(token), timeout_s=left_s())
         return reply
 
     def pause(self, refusal: str) -> None:

@@ -12,9 +12,12 @@ import pytest
 from app.books.journal import (
     CENT,
     DEFAULT,
+    EACH,
     Booked,
     Move,
     book,
+    code_of,
+    daily,
     in_cents,
     moves_of,
     of_program,
@@ -24,6 +27,8 @@ from app.books.postings import WALLETS
 from app.books.statements import statements_of
 from app.books.trial_balance import month_balance
 from app.cli.import_files import read_account_file
+from domain.accounts.organization import Organization
+from domain.months import months_before
 from tests.installation import Installation, Process, SetClock
 from tests.projections.a_year import Year
 from tests.seeds import sqlite_seed
@@ -40,7 +45,8 @@ def process(tmp_path: Path, clock: SetClock) -> Iterator[Process]:
 
 def single(process: Process, month: str) -> list[Booked]:
     log = process.log
-    return [*book(moves_of(log, month), month_balance(log, month), month, single=True)]
+    balance = month_balance(log, month)
+    return [*book(moves_of(log, month, balance), balance, month, single=True)]
 
 
 def cents(booked: list[Booked]) -> dict[tuple[UUID | None, str], int]:
@@ -97,6 +103,48 @@ def test_the_postings_of_each_organization_add_up_to_its_statement_within_a_cent
         for opening, after in month_balance(process.log, month).lines:
             its = sum(n for (_, account), n in posted.items() if account == after.account)
             assert its == in_cents(after.micros) - in_cents(opening.micros)
+
+
+NUMBERED = ("10001", "10002", "10001", None)
+
+
+@pytest.mark.parametrize("mode", ["daily", "single"])
+@pytest.mark.parametrize("seed", range(2))
+def test_the_account_of_each_customer_ends_at_its_balance_rounded_once(
+    process: Process, clock: SetClock, seed: int, mode: str
+) -> None:
+    """Two organizations of one customer have one account, and one without a number has none."""
+    year, log, cause = Year(process, clock, seed, wallets=4), process.log, process.cause()
+    numbered: list[Organization] = []
+    for number in range(100):
+        year.trade(3.0)
+        if len(year.organizations) == len(NUMBERED) and not numbered:
+            numbered = [Organization.register(it, cause, name="Acme") for it in year.organizations]
+            for its, named in zip(numbered, NUMBERED, strict=True):
+                its.set_customer_number(named, cause)
+            log.append(*numbered)
+        if number == 60:  # One of them gets another number.
+            its = log.get(Organization, year.organizations[1])
+            log.update(its, lambda its: its.set_customer_number("10003", cause))
+    accounts = {"Liabilities:Wallets": "3250", EACH: "*"}
+    january = month_balance(log, "2026-01")
+    held = Counter(
+        {"3250": sum(in_cents(it.micros) for it, _ in january.lines if it.account == WALLETS)}
+    )
+    for month in months_before("2026-01", "2026-06"):
+        balance = month_balance(log, month)._replace(by_customer=True)
+        customers, moves = balance.closing.numbers, [*moves_of(log, month, balance)]
+        its = moves if mode == "single" else daily(moves)
+        booked = book(its, balance, month, single=mode == "single")
+        for each in booked:
+            for account, cents in ((each.debit, each.cents), (each.credit, -each.cents)):
+                if account.startswith(WALLETS):
+                    held[code_of(accounts, account)] += cents
+        exact = Counter[str]()
+        for each in statements_of(log, month).statements:
+            exact[customers.get(each.organization_id) or "3250"] -= each.closing_micros
+        rounded = {name: in_cents(micros) for name, micros in exact.items()}
+        assert {name: cents for name, cents in held.items() if cents} == rounded
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.books.journal import DEFAULT, ROOTS, code_of
+from app.books.journal import DEFAULT, EACH, ROOTS, code_of
 from app.cli.import_files import read_account_file
 from domain.catalogue.file_errors import FileRefused
 from tests.tidy.source import ROOT
@@ -63,6 +63,16 @@ def test_an_account_has_the_code_of_the_nearest_name_above_it() -> None:
     assert code_of(codes, "Income:Bulk-lookup") == CODES["Income"]
     assert code_of(codes, "Income:Refunds:Lookup") == CODES["Income:Refunds"]
     assert code_of(codes, "Expenses:Providers:Twilio") == CODES["Expenses:Providers"]
+
+
+def test_each_customer_may_have_an_account_by_its_number() -> None:
+    with_stars = with_codes(**{EACH: "W*"})
+    read = read_account_file(json.dumps(with_stars).encode())["xero"]["accounts"]
+    assert code_of(read, "Liabilities:Wallets:10001") == "W10001"
+    assert code_of(read, "Liabilities:Wallets") == CODES["Liabilities:Wallets"]
+    rule = f"xero.accounts.'{EACH}': {LETTERS}, with * for the 1 to 9 digits of a number"
+    for wrong in ("W", "**", "WW*", "=*", "", 1):  # The longest number has nine digits.
+        assert lines(with_codes(**{EACH: wrong})) == [rule]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def run_all(shell: Shell, plans: Path) -> None:
         shell.run("org", "set", owner, "--status", status)
     shell.run("org", "set", owner, "--price", "1", "--lookup", "off", "--monthly-link-fee", "1")
     shell.run("org", "set", owner, "--rate-limit", "60", "--spending-limit", "9")
-    shell.run("org", "set", owner, "--brand-colour", "#1a4fa0")
+    shell.run("org", "set", owner, "--brand-colour", "#1a4fa0", "--customer-number", "10001")
     shell.run("org", "set", owner, "--wallet")
     shell.run("wallet", "deposit", owner, "5", "--reference", "bank-1")
     shell.run("wallet", "adjust", owner, "-1", "--reference", "c-1", "--reason", "a mistake")

@@ -74,6 +74,17 @@ def test_the_brand_of_an_organization_is_a_colour_and_a_small_png(
     assert shell.refusal(*line, status=2).startswith("Invalid value for '--brand-logo'")
 
 
+def test_the_number_of_a_customer_is_shown_and_has_nine_digits_at_most(
+    shell: Shell, organization: UUID
+) -> None:
+    line = ("org", "set", organization, "--customer-number")
+    assert shell.json(*line, "100010001")["customer_number"] == "100010001"
+    assert "customer_number" not in shell.json(*line, "none")
+    for wrong in ("", "0", "01", "1000100011", "K-1", "1.5", "-1", "\u0661"):
+        refusal = shell.refusal(*line, wrong, status=2)
+        assert refusal.startswith("Invalid value for '--customer-number'"), wrong
+
+
 def test_a_wallet_is_never_larger_than_it_can_hold(shell: Shell, organization: UUID) -> None:
     shell.run("wallet", "deposit", organization, "999999999999.999999", "--reference", "a")
     refusal = shell.refusal("wallet", "deposit", organization, "1", "--reference", "b")

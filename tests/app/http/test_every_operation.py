@@ -152,7 +152,7 @@ def test_what_costs_money_or_plays_refuses_unknown_parameters(
     played = [each for each in cases if "/v1/sandbox" in each.operation.line]
     strict = [each for each in cases if each.operation.buys]
     strict += [each for each in played if each.method != "GET"]
-    assert len(strict) == 8
+    assert len(strict) == 9
     for case in strict:
         reply = ask(acme, case, path=f"{case.path()}?dryRun=true", json={"more": 1})
         query = case.operation.query

@@ -26,6 +26,7 @@ from tests.servers.fixtures import missing
 pytestmark = [pytest.mark.any_database, pytest.mark.slow]
 
 BLOCK = re.compile(r"^```(bash|python|typescript)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+RESET = "reset_sandbox"  # It ends all links before.
 HERE = "https://api.example"
 IMPORTED = re.compile(r"^import type .*$\n", re.MULTILINE)
 FILES = {"bash": "samples.sh", "python": "samples.py", "typescript": "samples.mts"}
@@ -52,7 +53,8 @@ def samples(service: Service) -> Mapping[str, Mapping[str, str]]:
 
 def cases(service: Service, tenant: Tenant) -> Iterator[tuple[str, Case]]:
     for each in operations(service):
-        yield re.sub("<(.*?)>", r"{\1}", each.line), case_of(each, tenant)
+        whose = service.tenant() if each.name == RESET else tenant
+        yield re.sub("<(.*?)>", r"{\1}", each.line), case_of(each, whose)
 
 
 def real(case: Case, tenant: Tenant) -> Mapping[str, str]:
@@ -69,6 +71,8 @@ def real(case: Case, tenant: Tenant) -> Mapping[str, str]:
 def token_of(case: Case, tenant: Tenant) -> str:
     if case.operation.group.scope == "deposits":
         return payments_of(tenant)["Authorization"].removeprefix("Bearer ")
+    if case.operation.name == RESET:  # Whose links have all ended.
+        tenant = tenant.service.tenant()
     return tenant.headers["Authorization"].removeprefix("Bearer ")
 
 

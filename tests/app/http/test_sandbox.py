@@ -23,6 +23,7 @@ from tests.second_network import SECOND, add_to
 
 SANDBOX = "/v1/sandbox"
 VALID = "+14155550100"
+REQUEST = {"operation": "request", "failure": "link_busy"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
 
@@ -58,7 +59,7 @@ def test_outside_a_sandbox_its_paths_are_as_unknown_as_any_other(make_service: M
     tenant, sent = service.tenant(), {"X-Request-Id": "one"}
     of_all = {each.line.split()[1] for group in sandbox.GROUPS for each in group.operations}
     paths = [each.replace("<identifier>", MISSING) for each in of_all]
-    assert len(paths) == 5
+    assert len(paths) == 6
 
     def answer(method: str, path: str, headers: dict[str, str], data: bytes | None) -> Any:
         kind = "application/json" if data else None
@@ -130,6 +131,78 @@ def test_time_goes_on_within_bounds(acme: Buyer) -> None:
     assert acme.get(SANDBOX).json["data"]["ahead_hours"] == 87_600
     link = acme.link()
     assert play(acme, link, "use", percent=50).json["data"]["data_used_mb"] >= 500
+
+
+# A clean slate.
+
+
+def reset(tenant: Tenant) -> TestResponse:
+    return tenant.post(f"{SANDBOX}/reset")
+
+
+@pytest.mark.any_database
+def test_a_clean_slate_lists_nothing_that_has_ended_and_plays_nothing(acme: Buyer) -> None:
+    rival, link = buyer(acme.service), acme.link(FREE)
+    job, other = (each.finished_job([VALID])["job_id"] for each in (acme, rival))
+    advance(acme, 24), script(acme, "lookup", "slow"), script(rival, "lookup", "slow")
+    acme.look_up("+15005550004")
+    assert code_of(reset(acme)) == "LINK_IN_USE"
+    assert acme.get(SANDBOX).json["data"]["ahead_hours"] == 24
+    assert acme.open("DELETE", f"{LINKS}/{link['id']}").status_code == 200
+    before, entries = acme.balance(), acme.transactions()
+    for _ in range(2):
+        state = reset(acme).json["data"]
+        assert (state["ahead_hours"], state["next"]) == (0, [])
+    for query in (
+        "",
+        "?status=ended",
+        f"?search={FREE}",
+        f"?plan_id={acme.plans[FREE]}",
+        "?sort=created_at",
+    ):
+        assert acme.get(f"{LINKS}{query}").json["data"]["meta"]["total"] == 0, query
+    assert acme.get("/number-lookup/bulk").json["data"]["data"] == []
+    assert acme.get(f"/number-lookup/bulk/{job}").json["data"]["status"] == "completed"
+    assert acme.read(link).json["data"]["status"] == "ended"
+    assert acme.open("PATCH", f"{LINKS}/{link['id']}", json={"name": "x"}).status_code == 200
+    assert acme.get(LINKS).json["data"]["data"] == []
+    assert (acme.balance(), acme.transactions()) == (before, entries)
+    assert code_of(acme.look_up("+15005550004")) == "NUMBER_LOOKUP_UNAVAILABLE", "the first again"
+    assert (len(failing(rival)), rival.get(f"/number-lookup/bulk/{other}").status_code) == (1, 200)
+    new = [acme.link(FREE)["id"] for _ in range(3)]
+    page = acme.get(LINKS).json["data"]
+    assert [each["id"] for each in page["data"]] == new[::-1]
+    assert page["meta"]["total"] == 3
+
+
+def test_only_a_slate_that_was_written_on_is_an_event(acme: Buyer) -> None:
+    log = acme.service.container.log
+    for reached in (False, True, True):
+        before = log.head()
+        if reached and not acme.get("/number-lookup/bulk").json["data"]["data"]:
+            acme.finished_job([VALID])
+            before = log.head()
+        assert reset(acme).status_code == 200
+        assert (log.head() > before) is reached
+
+
+def test_a_link_that_lives_at_a_reset_stays_listed(acme: Buyer) -> None:
+    """As one does that was bought at the same moment."""
+    links = [acme.link(FREE)["id"] for _ in range(5)]
+    for each in links[:4:2]:
+        acme.open("DELETE", f"{LINKS}/{each}")
+    Tenant.change(acme, lambda own: own.record(own.SandboxReset, acme.service.cause()))
+    acme.service.until_projected("links")
+    page = acme.get(LINKS, query_string={"per_page": 2}).json["data"]
+    assert (page["meta"]["total"], [each["id"] for each in page["data"]]) == (
+        3,
+        [links[4], links[3]],
+    )
+    assert (
+        acme.get(LINKS, query_string={"per_page": 2, "page": 2}).json["data"]["data"][0]["id"]
+        == links[1]
+    )
+    assert acme.link(FREE)["id"] == acme.get(LINKS).json["data"]["data"][0]["id"]
 
 
 # What happens to a link.
@@ -266,9 +339,9 @@ def test_a_purchase_that_has_lost_a_race_counts_once(service: Service, acme: Buy
     script(acme, "purchase", "no_endpoint", attempts=2)
     played = list[str]()
 
-    def beaten(owner: UUID, asked: BoughtPlan, cause: Cause) -> BoughtPlan:
+    def beaten(owner: UUID, key: str | None, asked: BoughtPlan, cause: Cause) -> BoughtPlan:
         """Let another writer move the link between the decision and its commit."""
-        chosen = parts.sandbox.play(owner, asked, cause)
+        chosen = parts.sandbox.play(owner, key, asked, cause)
         played.append(chosen.provider_plan_id)
         if len(played) == 1:
             parts.link_readings.rename(found, "other", cause)
@@ -294,10 +367,60 @@ def test_a_failure_is_one_of_those_that_are_known_and_ends(acme: Buyer) -> None:
         ({**its, "failure": "slow", "minutes": 1}, "minutes"),
         ({"operation": "change", "failure": "slow", "minutes": 1}, "minutes"),
         ({**its, "failure": None, "attempts": 1, "minutes": 1}, "attempts", "minutes"),
+        ({**its, "plan_id": MISSING}, "plan_id"),
+        ({**its, "key_prefix": "ci-"}, "key_prefix"),
+        ({**its, "phone_number": "0160"}, "phone_number"),
+        ({**REQUEST, "key_prefix": "two words"}, "key_prefix"),
+        ({**REQUEST, "key_prefix": ""}, "key_prefix"),
+        ({**REQUEST, "plan_id": MISSING, "key_prefix": "ci-"}, "key_prefix"),
     ):
         told = fields_of(acme.open("PUT", f"{SANDBOX}/failures", json=body))
         assert told.keys() == {*wrong}, body
     assert failing(acme) == []
+
+
+def test_two_suites_script_side_by_side_and_each_meets_its_own(acme: Buyer) -> None:
+    number, other = VALID, "+14155552671"
+    script(acme, "lookup", "no_data", phone_number=number)
+    script(acme, "purchase", "no_endpoint", key_prefix="one-")
+    script(acme, "purchase", "provider_error", key_prefix="two-")
+    script(acme, "request", "link_busy", plan_id=acme.plans[MORE])
+    assert acme.look_up(other).status_code == 200
+    assert code_of(acme.look_up(number)) == "NUMBER_LOOKUP_UNAVAILABLE"
+    assert acme.look_up(number).status_code == 200
+    assert acme.create(FREE).status_code == 201
+    found = [code_of(acme.create(BASIC, f"{each}-1")) for each in ("two", "one")]
+    assert found == ["PROVISIONING_ERROR", "PROVISIONING_FAILED"]
+    assert acme.create(BASIC, "one-2").status_code == 201
+    assert [each["only"] for each in failing(acme)] == [f"plan_id {acme.plans[MORE]}"]
+    assert number not in acme.get(SANDBOX).text
+
+
+def test_a_change_of_the_links_of_one_plan_fails_and_a_request_by_number_or_key(
+    acme: Buyer,
+) -> None:
+    link, other = acme.link(FREE), acme.link(BASIC)
+    script(acme, "change", "refused", plan_id=acme.plans[FREE])
+    assert acme.post(f"{LINKS}/{other['id']}/suspend").status_code == 200
+    assert acme.post(f"{LINKS}/{link['id']}/suspend").status_code == 502
+    assert acme.post(f"{LINKS}/{link['id']}/suspend").status_code == 200
+    script(acme, "request", "service_unavailable", phone_number=VALID)
+    script(acme, "request", "internal_error", key_prefix="k-")
+    script(acme, "request", "rate_limited")
+    assert acme.get(WALLET).status_code == 429
+    assert acme.get(WALLET).status_code == 200
+    assert [acme.look_up(VALID).status_code for _ in range(2)] == [503, 200]
+    assert [acme.create(FREE, "k-1").status_code for _ in range(2)] == [500, 201]
+
+
+def test_what_is_scripted_at_once_is_bounded_and_one_can_be_ended(acme: Buyer) -> None:
+    for each in range(sandbox.SCRIPTS_MAX):
+        assert script(acme, "purchase", "slow", key_prefix=f"{each}-").status_code == 200
+    assert fields_of(script(acme, "purchase", "slow")) == {"operation": [sandbox.TOO_MANY_SCRIPTS]}
+    assert script(acme, "purchase", "no_esim", key_prefix="7-").status_code == 200
+    assert script(acme, "purchase", None, key_prefix="7-").status_code == 200
+    assert script(acme, "purchase", "slow").status_code == 200
+    assert len(failing(acme)) == sandbox.SCRIPTS_MAX
 
 
 CHANGES = {"refused": "network_rejected", "unreachable": "network_unavailable", "slow": "deadline"}

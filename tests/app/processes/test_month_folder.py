@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -19,12 +20,13 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 
-from app.books.journal import DEFAULT, FORMS
+from app.books.journal import DEFAULT, EACH, FORMS
 from app.books.postings import PLAY_MONEY
 from app.books.reader import Selection, read_transactions
 from app.cli.import_files import read_account_file
 from app.processes import month_folder
 from app.processes.month_folder import Made, check_folder, make_folder
+from domain.accounts.organization import Organization
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cost import Cost
 from domain.errors import NotPossible
@@ -67,6 +69,10 @@ def live(process: Process, clock: SetClock) -> None:
     life = Life(process, 31)
     process.organization("3.333333", HOSTILE)
     hostile = process.organization("112.50", "=1+1")
+    process.log.update(
+        process.log.get(Organization, hostile),
+        lambda its: its.set_customer_number("10001", process.cause()),
+    )
     plan = replace(bought("-1+1 plan", "4.123456"), cost=Cost(1_234_567, "EUR"), network="far")
     old, job = LinkSteps(process, hostile, None, plan).activate(), None
     while clock.now < datetime(2026, 3, 20, tzinfo=UTC):
@@ -220,6 +226,33 @@ def test_the_year_of_datev_begins_when_the_operator_says(trade: Trade) -> None:
     fields = file.read_bytes().decode("cp1252").partition("\r\n")[0].split(";")
     assert fields[10:16] == ["29098", "1", "20250701", "4", "20260201", "20260228"]
     assert {each.name[:4] for each in (out / "journal").iterdir()} == {"EXTF", "acco"}
+
+
+def with_customers(**names: str) -> dict[str, Any]:
+    """Return accounts in which each customer has its own."""
+    its = {name: ACCOUNTS[name]["accounts"] | {EACH: named} for name, named in names.items()}
+    return {**ACCOUNTS, **{name: {**ACCOUNTS[name], "accounts": its[name]} for name in its}}
+
+
+def test_a_customer_with_a_number_has_an_account_of_its_own_in_each_program(
+    trade: Trade, made: Made
+) -> None:
+    accounts = with_customers(datev="*", quickbooks="Wallets:*")
+    out = trade.make("customers", accounts).out / "journal"
+    rows = (out / Path(DATEV_FILE).name).read_bytes().decode("cp1252").split("\r\n")[2:-1]
+    booked = Counter(code for row in rows for code in row.split(";")[6:8])
+    assert min(booked["10001"], booked["3250"]) > 5
+    (file,) = out.glob("quickbooks-*USD*.csv")
+    assert {"Wallets:10001", "Customer wallets"} < {row["Account Name"] for row in table(file)}
+    (file,) = out.glob("xero-*USD_001.csv")  # Which has no account for each of them.
+    assert {row["*AccountCode"] for row in table(file)} >= {"845"}
+    assert "10001" not in (made.out / DATEV_FILE).read_bytes().decode("cp1252")
+
+
+def test_an_account_that_is_too_long_for_datev_is_refused(trade: Trade) -> None:
+    with pytest.raises(NotPossible, match="210001: at most account_length and one digit"):
+        trade.make("long", with_customers(datev="2*"))
+    assert not (trade.home / "long").exists()
 
 
 def test_xero_gets_whole_journals_of_at_most_300_lines(own: Path) -> None:

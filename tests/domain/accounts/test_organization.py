@@ -92,6 +92,18 @@ def test_a_threshold_is_changed_some_times_a_day_and_its_stream_stays_short() ->
     story.when(threshold(None, 12 * 60)).then(fact(Organization.LowBalanceThresholdSet))
 
 
+def test_a_number_in_bookkeeping_is_set_changed_and_taken_away() -> None:
+    def numbered(number: str | None) -> Callable[[Organization], None]:
+        return lambda organization: organization.set_customer_number(number, cause())
+
+    story = registered().given()
+    story.when(numbered(None)).then()
+    for number in ("10001", "10002", None):
+        story.when(numbered(number))
+        story.then(fact(Organization.CustomerNumberSet, customer_number=number))
+        story.when(numbered(number)).then()
+
+
 def test_a_brand_is_both_facts_at_once_and_the_present_one_changes_nothing() -> None:
     def branded(colour: str | None, logo: str | None) -> Callable[[Organization], None]:
         return lambda organization: organization.set_brand(colour, logo, cause())

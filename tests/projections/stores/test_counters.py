@@ -138,14 +138,20 @@ def test_no_two_attempts_get_the_same_count(
 # Failures that an organization of a sandbox scripts, and how far its time is ahead.
 
 
+def of(*names: str) -> Callable[[str, str], bool]:
+    return lambda name, _: name in names
+
+
 def test_as_many_attempts_fail_as_were_scripted_and_nobody_elses(
     installation: Installation, process: Process, clock: SetClock
 ) -> None:
     mine, other = uuid4(), uuid4()
     process.counters.script_failure(mine, "lookup", "slow", 5, None)
-    assert process.counters.next_failure(other, "lookup") is None
-    assert process.counters.next_failure(mine, "purchase") is None
-    found = together(installation, clock, 36, lambda it: it.counters.next_failure(mine, "lookup"))
+    assert process.counters.next_failure(other, of("lookup")) is None
+    assert process.counters.next_failure(mine, of("purchase")) is None
+    found = together(
+        installation, clock, 36, lambda it: it.counters.next_failure(mine, of("lookup"))
+    )
     assert Counter(found) == {"slow": 5, None: 31}
     assert process.counters.scripted_failures(mine) == []
 
@@ -153,16 +159,27 @@ def test_as_many_attempts_fail_as_were_scripted_and_nobody_elses(
 def test_a_script_ends_in_time_or_by_the_next_one(process: Process, clock: SetClock) -> None:
     counters, until = process.counters, clock() + TERM
     counters.script_failure(KEY, "lookup", "slow", None, until)
-    assert [counters.next_failure(KEY, "lookup") for _ in range(3)] == ["slow"] * 3
+    assert [counters.next_failure(KEY, of("lookup")) for _ in range(3)] == ["slow"] * 3
     assert counters.scripted_failures(KEY) == [("lookup", "slow", None, until)]
     assert counters.forget_lapsed() == 0
     clock.forward(seconds=30)
-    assert counters.next_failure(KEY, "lookup") is None
+    assert counters.next_failure(KEY, of("lookup")) is None
     assert counters.scripted_failures(KEY) == []
     counters.script_failure(KEY, "lookup", "malformed", 2, clock() + TERM)
-    assert counters.next_failure(KEY, "lookup") == "malformed"
+    assert counters.next_failure(KEY, of("lookup")) == "malformed"
     counters.script_failure(KEY, "lookup", None, 1, None)
-    assert counters.next_failure(KEY, "lookup") is None
+    assert counters.next_failure(KEY, of("lookup")) is None
+
+
+def test_what_is_said_of_fewer_attempts_comes_first(
+    process: Process,
+) -> None:
+    counters, fewer, fewest = process.counters, "lookup key_prefix ci-", "lookup key_prefix ci-1"
+    for name, how in (("lookup", "slow"), (fewest, "no_data"), (fewer, "malformed")):
+        counters.script_failure(KEY, name, how, 1, None)
+    all_of_them = of("lookup", fewer, fewest)
+    found = [counters.next_failure(KEY, all_of_them) for _ in range(4)]
+    assert found == ["no_data", "malformed", "slow", None]
 
 
 def test_the_time_of_one_moves_beside_that_of_all_and_within_bounds(

@@ -67,8 +67,6 @@ OURS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}  # Airalo refuses our acc
 ACCOUNT_REFUSED = "Airalo refuses our account; check AIRALO_CLIENT_ID and its allowed addresses"
 OTHER_ORDER = "Airalo does not tell of the order that was placed, at $.data"
 
-Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
-
 
 class Session:
     """Calls with a login that all threads of a process share. 401 means that nothing was done."""
@@ -77,7 +75,7 @@ class Session:
         self._api = api
         self._form = {"client_id": client_id, "client_secret": client_secret}
         self._form["grant_type"] = "client_credentials"
-        self._login = Login("Airalo", self._log_in)
+        self._login = Login("Airalo", self._log_in, _bearer, _is_refused)
 
     def read(
         self,
@@ -87,25 +85,15 @@ class Session:
         api: RemoteApi | None = None,
     ) -> Reply:
         """Send a read. Raises Unavailable."""
-        of = api or self._api
-        return self._authorized(
-            lambda token, left_s: of.read(
-                "GET", path, query=query, headers=_bearer(token), timeout_s=left_s
-            ),
-            timeout_s,
-        )
+        send = (api or self._api).read
+        return self._authorized(send, timeout_s, method="GET", path=path, query=query)
 
     def change(self, path: str, timeout_s: float, body: Mapping[str, Any]) -> Reply:
         """Send a change. Raises Unavailable or OutcomeUnknown."""
-        return self._authorized(
-            lambda token, left_s: self._api.change(
-                "POST", path, json=body, headers=_bearer(token), timeout_s=left_s
-            ),
-            timeout_s,
-        )
+        return self._authorized(self._api.change, timeout_s, method="POST", path=path, json=body)
 
-    def _authorized(self, send: Send, timeout_s: float) -> Reply:
-        reply = self._login.call(send, _is_refused, time_left(timeout_s))
+    def _authorized(self, send: Callable[..., Reply], timeout_s: float, **parts: Any) -> Reply:
+        reply = self._login.call(send, time_left(timeout_s), **parts)
         if _is_refused(reply):
             self._login.pause(ACCOUNT_REFUSED)
         if reply.status in OURS:

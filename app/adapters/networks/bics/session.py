@@ -21,7 +21,6 @@ from domain.provider_errors import (
 )
 
 T = TypeVar("T")
-Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
 Deadline = Callable[[], float]  # How many seconds the calls of one operation have left.
 
 RESPONSE = "Response"  # Holds all of every reply but that to a login.
@@ -44,7 +43,7 @@ class Session:
     def __init__(self, api: RemoteApi, username: str, password: str) -> None:
         self._api = api
         self._credentials = {"username": username, "password": password}
-        self._login = Login("BICS", self._log_in)
+        self._login = Login("BICS", self._log_in, _headers, _is_refused_login)
 
     def read(
         self,
@@ -61,12 +60,7 @@ class Session:
 
         Raises Unavailable, or NoSuchEndpoint.
         """
-        reply = self._authorized(
-            lambda token, left_s: self._api.read(
-                "GET", path, query=query, headers=_headers(token), timeout_s=left_s
-            ),
-            deadline,
-        )
+        reply = self._authorized(self._api.read, deadline, method="GET", path=path, query=query)
         outcome = decode(reply, Outcome, RESPONSE)
         if outcome.result_code == "0" or outcome.code in nothing:
             return decode(reply, kind, RESPONSE, *path_to)
@@ -87,12 +81,8 @@ class Session:
 
         Raises Unavailable, OutcomeUnknown, NoSuchEndpoint, or Rejected.
         """
-        reply = self._authorized(
-            lambda token, left_s: self._api.change(
-                method, path, json={"Request": request}, headers=_headers(token), timeout_s=left_s
-            ),
-            deadline,
-        )
+        parts = {"method": method, "path": path, "json": {"Request": request}}
+        reply = self._authorized(self._api.change, deadline, **parts)
         if reply.status in REFUSALS:
             raise Rejected(f"the API of bics refuses a change ({reply.status})")
         with becoming(Malformed):
@@ -103,8 +93,8 @@ class Session:
             raise OutcomeUnknown(_refusal(outcome))
         raise _gone(outcome) or Rejected(_refusal(outcome))
 
-    def _authorized(self, send: Send, deadline: Deadline) -> Reply:
-        reply = self._login.call(send, _is_refused_login, deadline)
+    def _authorized(self, send: Callable[..., Reply], deadline: Deadline, **parts: Any) -> Reply:
+        reply = self._login.call(send, deadline, **parts)
         if _is_refused_login(reply):
             raise Unavailable("the API of bics does not take the token that it gave")
         return reply

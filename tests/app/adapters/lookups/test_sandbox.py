@@ -65,7 +65,9 @@ def test_the_slow_number_answers_after_three_seconds(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize("how", FAILURES)
 def test_an_organization_scripts_how_any_number_fails_but_not_for_another(how: str) -> None:
     provider, slept_s, scripted = ScriptedLookup(), list[float](), {ORGANIZATION: how}
-    lookup = SandboxLookup(provider, attempts(), slept_s.append, lambda it: scripted.pop(it, None))
+    lookup = SandboxLookup(
+        provider, attempts(), slept_s.append, lambda it, _: scripted.pop(it, None)
+    )
     assert lookup.look_up(ANOTHER, VALID_MOBILE).facts.valid
     if how == "slow":
         assert lookup.look_up(ORGANIZATION, VALID_MOBILE).facts.valid

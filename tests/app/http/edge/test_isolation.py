@@ -117,12 +117,19 @@ WITHOUT_ID: dict[str, Callable[[Tenant], dict[str, Any]]] = {
     "read_sandbox": lambda _: {},
     "deposit_play_money": lambda _: {"json": {"amount": "5.00", "reference": str(uuid4())}},
     "move_clock": lambda _: {"json": {"hours": 1}},
+    "reset_sandbox": lambda tenant: end_links(tenant) or {"json": {}},
     "script_failure": lambda _: {"json": {"operation": "lookup", "failure": None}},
     "list_events": lambda _: {"query_string": {"types": "wallet.deposited"}},
     "number_lookup_health": lambda _: {},
     "livez": lambda _: {},
     "readyz": lambda _: {},
 }
+
+
+def end_links(tenant: Tenant) -> None:
+    for each in tenant.get(f"{LINKS}?per_page=100").json["data"]["data"]:
+        if each["status"] != "ended":
+            assert tenant.open("DELETE", f"{LINKS}/{each['id']}").status_code == 200
 
 
 def month_with_entries(tenant: Tenant) -> str:

@@ -13,7 +13,7 @@ from domain.catalogue.file_errors import FileRefused
 from domain.links.esim import Esim, esim_id
 from domain.links.importing import ImportedLinks
 from domain.links.link import Link
-from domain.links.network import ProviderPlan
+from domain.links.network import NO_CODE, ProviderPlan
 from tests import plan_files
 from tests.app.http.buying import BASIC, FREE, MISSING, MORE, PROFILE, Buyer
 
@@ -146,7 +146,7 @@ def test_what_cannot_be_taken_over_is_left_out_where_that_is_allowed(shop: Buyer
     done = parts.link_import.run(entries, shop.service.cause(), dry_run=False, skip=True)
     assert (done.created, done.unchanged) == (1, 0)
     assert [*skipped, *done.skipped] == [
-        "links[1]: lpa: lacks LPA: in front",
+        f"links[1]: lpa: {NO_CODE}",
         "links[0]: organization_id: is no organization",
     ]
     assert [each["iccid"] for each in links_of(shop)] == [good["iccid"]]
