@@ -53,7 +53,7 @@ class Act(msgspec.Struct):
     again: list[str]
 
 
-class Kept(msgspec.Struct):
+class Listed(msgspec.Struct):
     """The list, and up to where it was made of the log."""
 
     acts: list[Act] = []
@@ -76,11 +76,11 @@ def collect(container: Container) -> bool:
     if directory is None:
         return False
     with _locked(directory):
-        kept = _read(directory)
-        known = {each.place for each in kept.acts}
+        listed = _read(directory)
+        known = {each.place for each in listed.acts}
         # An older copy of the log has it up to the last act that it has.
-        places = [kept.reached, *(each.place for each in reversed(kept.acts))]
-        reached = next((each for each in places if each and _contains(container, each)), None)
+        refs = [listed.reached, *(each.place for each in reversed(listed.acts))]
+        reached = next((each for each in refs if each and _contains(container, each)), None)
         unused, head = topics_but(ACTS), container.log.head()
         for _ in range(BATCHES_MAX):
             after = reached.position if reached is not None else 0
@@ -89,15 +89,15 @@ def collect(container: Container) -> bool:
                 return False
             new = [each for each in stretch.events if each.ref not in known]
             acts = [Act(e.ref, e.event.timestamp, [*_again(container, e.event)]) for e in new]
-            kept.acts += [each for each in acts if each.again]
-            kept.reached = reached = stretch.last
-            write_file(directory / LIST, msgspec.json.encode(kept))
+            listed.acts += [each for each in acts if each.again]
+            listed.reached = reached = stretch.last
+            write_file(directory / LIST, msgspec.json.encode(listed))
             sync(directory)
     return reached is not None and reached.position < head
 
 
 def undone(container: Container) -> list[Undone] | None:
-    """Return what was done and the log does not have, oldest first; None where no list is kept.
+    """Return what was done and the log does not have, oldest first; None where no list is listed.
 
     What was done again since then is left out. Raises OSError as `take` does.
     """
@@ -153,9 +153,9 @@ def _contains(container: Container, ref: EventRef) -> bool:
     return bool(rows) and rows[0].ref == ref
 
 
-def _read(directory: Path) -> Kept:
+def _read(directory: Path) -> Listed:
     path = directory / LIST
-    return msgspec.json.decode(path.read_bytes(), type=Kept) if path.exists() else Kept()
+    return msgspec.json.decode(path.read_bytes(), type=Listed) if path.exists() else Listed()
 
 
 @contextmanager
