@@ -128,11 +128,11 @@ def check_folder(
     with tempfile.TemporaryDirectory() as scratch:
         draft = Path(scratch)
         _Month(container, month[1], accounts, draft, progress, its).write()
-        kept = _files(directory)
-        sums = (directory / SUMS).read_text("utf-8", "replace") if SUMS in kept else ""
-        for name in sorted((_files(draft) | kept) - {SUMS}):
+        stored = _files(directory)
+        sums = (directory / SUMS).read_text("utf-8", "replace") if SUMS in stored else ""
+        for name in sorted((_files(draft) | stored) - {SUMS}):
             what, how = _compared(name, draft / name, directory / name)
-            if name in NEWER and name not in kept and sums and f"  {name}\n" not in sums:
+            if name in NEWER and name not in stored and sums and f"  {name}\n" not in sums:
                 what, how = "dress", "is of a later release"
             getattr(found, what).append({"file": name, "difference": how})
     if its != container.settings.issuer:
