@@ -28,6 +28,7 @@ from app.http.edge.input import NOTHING
 from app.http.links.input import NO_CHANGE, TOO_MANY
 from app.http.lookups.input import MAX_AGE_S, is_e164
 from app.http.sandbox import (
+    NO_SUCH_LINK,
     NOT_COVERED,
     NOT_SO,
     ONE_SELECTOR,
@@ -259,7 +260,7 @@ def _is_not_played_so(refusal: Refusal) -> bool:
     begun = "Is not used ", NOT_A_COUNTRY
     told = {each for each in refusal.messages if not each.startswith(begun)}
     known = {*NOT_SO.values(), ONLY_ATTEMPTS, OVER, TOO_FAR, NOT_COVERED, MISSING, NOT_THERE}
-    known |= {ONE_SELECTOR, TOO_MANY_SCRIPTS}
+    known |= {NO_SUCH_LINK, ONE_SELECTOR, TOO_MANY_SCRIPTS}
     is_played = refusal.case.operation.path.startswith("/v1/sandbox/")
     return is_played and bool(refusal.messages) and told <= known
 
