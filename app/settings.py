@@ -211,6 +211,11 @@ def _wholes(lowest: int, highest: int) -> Callable[[str], dict[str, str]]:
     return _by_provider("[0-9]+", form, _whole_from(lowest, highest))
 
 
+def _file(text: str) -> Path | None:
+    path = _must(f"name a file that exists, not {text}", os.path.isfile)(text)
+    return Path(path) if path else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings. Amounts are micro-units; the names of durations say their unit."""
@@ -257,6 +262,7 @@ class Settings:
         "offline",
         _names,
     )
+    mcc_mnc_file: Path | None = _setting("an own table of MCC/MNC codes (CSV)", "", _file)
     price_per_lookup_micros: int | None = _setting(
         "what a lookup costs, at the first start; then the price is in the log: `prices lookup`",
         "",

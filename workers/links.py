@@ -307,7 +307,7 @@ class PlaceOrder(Creating[Placed]):
             esim = claim(self.log, work.network, order, work.id, cause)
         except Conflict:
             raise Unavailable from None
-        work.record_order_placed(order, cause, adopted=not own)
+        work.record(Link.OrderPlaced, cause, **order.facts, adopted=not own)
         work.activate(endpoint, lpa, cause, adopted=adopted)
         was_lost = not own or work.attempts > 1  # The outcome of one of its calls is unknown.
         settles_after = self.networks.of(work.network).settles_after

@@ -37,6 +37,15 @@ AIRALO = RemoteRules(body_bytes_max=4 << 20)  # Each package has its price in 20
 SEED = "carrier-links"  # Of the simulator, so that an installation gets the same eSIMs again.
 
 
+def offline(container: "Container") -> OfflineLookup:
+    """Make the provider of lookups that needs no network."""
+    try:
+        networks = load_networks(container.settings.mcc_mnc_file)
+    except ValueError as error:
+        raise WrongSetting(f"MCC_MNC_FILE {error}") from error
+    return OfflineLookup(networks)
+
+
 def simulated(container: "Container") -> SimulatedNetwork:
     """Make the simulated network; its eSIMs and endpoints are rows of the stores."""
     return SimulatedNetwork(
@@ -148,7 +157,7 @@ def _set(settings: Settings, attribute: str, setting: str) -> str:
 
 
 LOOKUPS: Mapping[str, Callable[["Container"], LookupProvider]] = {
-    "offline": lambda _: OfflineLookup(load_networks()),
+    "offline": offline,
     "telnyx": telnyx,
     "twilio": twilio,
 }

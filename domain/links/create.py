@@ -216,7 +216,7 @@ class LinkCreate:
             sponsor_profiles=terms.sponsor_profiles,
             currency=self.rules.currency,
             deadline=cause.at + self.rules.deadline,
-            unawaited=not request.waits,
+            unawaited=None if request.waits else True,
         )
 
 

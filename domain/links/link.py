@@ -24,7 +24,7 @@ from domain.daily import Daily
 from domain.errors import LinkEnded
 from domain.ids import derive_id
 from domain.links.bought_plan import Activation, BoughtPlan, TakenOver
-from domain.links.network import Addon, Endpoint, LinkStatus, Order
+from domain.links.network import Addon, Endpoint, LinkStatus
 from domain.log.aggregate import NOTHING, SOMETHING, TRUE, ByOperator, Created, Root, itself, sets
 from domain.personal import Sealed, in_clear
 
@@ -597,67 +597,41 @@ class Link(Refundable):
     plans_ended: set[UUID]
 
     @classmethod
-    def request(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
+    def request(
         cls,
         link_id: UUID,
         cause: Cause,
         *,
-        organization_id: UUID,
         name: Sealed | None,
         plan: BoughtPlan,
-        sponsor_profiles: Sequence[SponsorProfile],
         currency: str,
-        deadline: datetime,
-        unawaited: bool = False,
+        **facts: Any,
     ) -> Self:
         """Request a link; nothing is charged before an eSIM has been found."""
         price = None
         if plan.price_micros:
             price = PaidPrice(plan.price_micros, currency, derive_id("transaction", link_id))
-        return cls.begin(
-            Link.Requested,
-            cause,
-            link_id,
-            organization_id=organization_id,
-            name=None,
-            sealed_name=name,
-            plan=plan,
-            sponsor_profiles=list(sponsor_profiles),
-            price=price,
-            deadline=deadline,
-            unawaited=unawaited or None,
-        )
+        facts |= {"name": None, "sealed_name": name, "plan": plan, "price": price}
+        return cls.begin(Link.Requested, cause, link_id, **facts)
 
     @classmethod
-    def take_over(  # noqa: PLR0913  # As above.
+    def take_over(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
         cls,
         link_id: UUID,
         cause: Cause,
         *,
-        organization_id: UUID,
         name: Sealed | None,
         iccid: str,
         endpoint_id: str,
-        sponsor_profile: SponsorProfile | None,
         plans: Sequence[TakenOver],
         lpa: Sealed | None,
+        **facts: Any,
     ) -> Self:
         """Begin a link that was issued elsewhere; saved together with the stream of its eSIM."""
         first, *more = plans
-        made = cls.begin(
-            Link.Imported,
-            cause,
-            link_id,
-            organization_id=organization_id,
-            name=None,
-            sealed_name=name,
-            plan=first.plan,
-            sponsor_profiles=[],
-            price=None,
-            deadline=cause.at,
-            iccid=iccid,
-            sponsor_profile=sponsor_profile,
-        )
+        facts |= {"name": None, "sealed_name": name, "iccid": iccid, "plan": first.plan}
+        facts |= {"sponsor_profiles": [], "price": None, "deadline": cause.at}
+        made = cls.begin(Link.Imported, cause, link_id, **facts)
         endpoint = Endpoint(endpoint_id, iccid, str(link_id), first.addon_id)
         made.activate(
             endpoint, lpa, cause, adopted=True, bought_at=first.bought_at, more=more or None
@@ -717,17 +691,6 @@ class Link(Refundable):
         facts = {"attempt": self.attempts + 1, "until": until, "network": network, "claim": claim}
         item = self.requested.plan.provider_plan_id
         self.record(Link.OrderRequested, cause, **facts, item=item)
-
-    def record_order_placed(self, order: Order, cause: Cause, *, adopted: bool) -> None:
-        """Take the eSIM of an order; saved together with its stream and the activation."""
-        self.record(
-            Link.OrderPlaced,
-            cause,
-            order_reference=order.order_reference,
-            iccid=order.iccid,
-            placed_at=order.placed_at,
-            adopted=adopted,
-        )
 
     def activate(
         self,
@@ -853,23 +816,18 @@ class Link(Refundable):
             if self.is_live and self.notified_percent.get(activation_id, 0) < step <= percent:
                 self.record(Link.UsageReached, cause, activation_id=activation_id, percent=step)
 
-    def record_expiry_near(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
-        """Record once that a plan of a live link ends soon."""
+    def record_once(
+        self, event: type[Event], activation_id: UUID, cause: Cause, **facts: datetime
+    ) -> None:
+        """Record once that a plan of a live link has begun, ends soon or is over."""
         assert activation_id in self.activations, activation_id
-        if self.is_live and activation_id not in self.notified_expiry:
-            self.record(Link.ExpiryNear, cause, activation_id=activation_id, expires_at=expires_at)
-
-    def record_plan_started(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
-        """Record once when a plan of a live link ends."""
-        assert activation_id in self.activations, activation_id
-        if self.is_live and activation_id not in self.plan_ends:
-            self.record(Link.PlanStarted, cause, activation_id=activation_id, expires_at=expires_at)
-
-    def record_plan_ended(self, activation_id: UUID, cause: Cause) -> None:
-        """Record once that a plan of a live link is over."""
-        assert activation_id in self.activations, activation_id
-        if self.is_live and activation_id not in self.plans_ended:
-            self.record(Link.PlanEnded, cause, activation_id=activation_id)
+        known = {
+            Link.PlanStarted: self.plan_ends,
+            Link.ExpiryNear: self.notified_expiry,
+            Link.PlanEnded: self.plans_ended,
+        }
+        if self.is_live and activation_id not in known[event]:
+            self.record(event, cause, activation_id=activation_id, **facts)
 
     def rename(self, name: Sealed | None, cause: Cause) -> None:
         """Give it another name, or none; the caller compares a sealed one with the present name.

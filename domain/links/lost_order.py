@@ -163,14 +163,7 @@ class LostOrder(Root):
     def record_found(self, order: Order, cause: Cause) -> None:
         """Claim an order; saved with its eSIM."""
         paid = order.cost or self.opened.plan.cost_of(order.order_reference)
-        self.record(
-            self.Found,
-            cause,
-            order_reference=order.order_reference,
-            iccid=order.iccid,
-            placed_at=order.placed_at,
-            cost=paid,
-        )
+        self.record(self.Found, cause, **order.facts, cost=paid)
 
     def record_ended(self, cause: Cause, *, taken_back: bool) -> None:
         """Note whether the network took the found order back; saved with its eSIM."""

@@ -11,7 +11,7 @@ oddly of one eSIM is NotAnswered or OutcomeNotStated, which are no outage.
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 from uuid import UUID
 
 import msgspec
@@ -110,6 +110,11 @@ class Order(msgspec.Struct, frozen=True):
     reference: str | None = None
     addon_id: str | None = None
     cost: Cost | None = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What an event says of it."""
+        return {name: getattr(self, name) for name in ("order_reference", "iccid", "placed_at")}
 
 
 class Addon(msgspec.Struct, frozen=True):

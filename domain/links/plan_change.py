@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 from uuid import UUID
 
 import msgspec
@@ -25,6 +25,8 @@ from domain.links.bought_plan import BoughtPlan
 from domain.links.link import Link
 from domain.links.network import Addon
 from domain.log.aggregate import NOTHING, SOMETHING, TRUE, Created, Root, fact, itself, sets
+
+NEXT_STEP = sets(done=lambda event: event.index + 1, intent=None)
 
 
 class Removal(msgspec.Struct, frozen=True):
@@ -86,24 +88,20 @@ class PlanChange(Refundable):
     class PlanRemovalDone(Event):
         TOPIC = "plan_change.plan_removal_done"
 
-        index: int
+        SETS = NEXT_STEP
 
-        def apply(self, aggregate: "PlanChange") -> None:
-            aggregate.done = self.index + 1
-            aggregate.intent = None
+        index: int
 
     class PlanAdditionDone(Event):
         """`adopted`: the reply was lost, and the add-on was found at the network."""
 
         TOPIC = "plan_change.plan_addition_done"
 
+        SETS = NEXT_STEP
+
         index: int
         addon_id: str | None
         adopted: bool
-
-        def apply(self, aggregate: "PlanChange") -> None:
-            aggregate.done = self.index + 1
-            aggregate.intent = None
 
     class Failed(Event, Repaying):
         """Step `index` and all later steps were not done, and their charges are refunded.
@@ -168,30 +166,19 @@ class PlanChange(Refundable):
     returned: tuple[GivenBack, ...]
 
     @classmethod
-    def request(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
+    def request(
         cls,
         change_id: UUID,
         cause: Cause,
         *,
-        organization_id: UUID,
-        link_id: UUID,
-        removals: Sequence[Removal],
         plans: Sequence[BoughtPlan],
         currency: str,
-        deadline: datetime,
+        **facts: Any,
     ) -> Self:
         """Request a change; saved together with its charges and with its link, which opens it."""
-        assert removals or plans
-        return cls.begin(
-            cls.Requested,
-            cause,
-            change_id,
-            organization_id=organization_id,
-            link_id=link_id,
-            removals=list(removals),
-            additions=[_addition(change_id, i, plan, currency) for i, plan in enumerate(plans)],
-            deadline=deadline,
-        )
+        facts["additions"] = [_addition(change_id, i, e, currency) for i, e in enumerate(plans)]
+        assert facts["removals"] or plans
+        return cls.begin(cls.Requested, cause, change_id, **facts)
 
     @property
     def organization_id(self) -> UUID:

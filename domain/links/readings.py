@@ -306,11 +306,11 @@ def record_plans(link: Link, usage: Usage | None, now: datetime, cause: Cause) -
         activation_id, ends_at, over_at = plan.activation.id, plan.expires_at, _over_at(link, plan)
         link.record_used(activation_id, plan.percent_used, cause)
         if ends_at is not None:
-            link.record_plan_started(activation_id, ends_at, cause)
+            link.record_once(Link.PlanStarted, activation_id, cause, expires_at=ends_at)
             if ends_at - ENDS_SOON <= now < ends_at + LATE:
-                link.record_expiry_near(activation_id, ends_at, cause)
+                link.record_once(Link.ExpiryNear, activation_id, cause, expires_at=ends_at)
         if over_at is not None and over_at <= now:
-            link.record_plan_ended(activation_id, cause)
+            link.record_once(Link.PlanEnded, activation_id, cause)
         elif over_at is not None:
             is_near = ends_at is None or activation_id in link.notified_expiry
             coming.append(over_at if is_near else over_at - ENDS_SOON)

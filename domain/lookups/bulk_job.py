@@ -7,7 +7,7 @@ cancel a job are in `bulk_commands`.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 from uuid import UUID
 
 import msgspec
@@ -164,34 +164,15 @@ class BulkJob(Refundable):
     finished_at: datetime | None
 
     @classmethod
-    def create(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
-        cls,
-        stream_id: UUID,
-        cause: Cause,
-        *,
-        organization_id: UUID,
-        total_count: int,
-        slice_size: int,
-        item_price_micros: int,
-        price: PaidPrice | None,
-        personal: Sealed,
-    ) -> Self:
+    def create(cls, stream_id: UUID, cause: Cause, **facts: Any) -> Self:
         """Accept the job; saved together with the charge for all of it."""
-        assert total_count > 0, total_count
-        assert slice_size > 0, slice_size
-        paid_micros = price.amount_micros if price is not None else 0
-        assert paid_micros == total_count * item_price_micros, paid_micros
-        return cls.begin(
-            cls.Created,
-            cause,
-            stream_id,
-            organization_id=organization_id,
-            total_count=total_count,
-            slice_size=slice_size,
-            item_price_micros=item_price_micros,
-            price=price,
-            personal=personal,
-        )
+        made = cls.begin(cls.Created, cause, stream_id, **facts)
+        first = made.created
+        assert first.total_count > 0, first.total_count
+        assert first.slice_size > 0, first.slice_size
+        paid_micros = first.price.amount_micros if first.price is not None else 0
+        assert paid_micros == first.total_count * first.item_price_micros, paid_micros
+        return made
 
     @property
     def organization_id(self) -> UUID:

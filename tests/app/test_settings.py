@@ -161,6 +161,7 @@ def test_costs_are_in_the_currency_of_the_installation_unless_they_name_one() ->
         ("NUMBERS_URL", "http://x/ y"),
         ("AUTH_URL", "http://me@x/"),
         ("TRUSTED_PROXIES", "all"),
+        ("MCC_MNC_FILE", "/nowhere/mcc_mnc.csv"),
         ("LOG_FORMAT", "xml"),
     ],
 )
@@ -178,6 +179,12 @@ def test_the_largest_job_has_to_fit_among_what_may_be_open() -> None:
     with pytest.raises(WrongSetting, match=r"^JOB_ITEMS_OPEN_MAX must be at least"):
         Settings.from_env(most)
     assert Settings.from_env(most | {"JOB_ITEMS_OPEN_MAX": "2000"}).job_items_open_max == 2_000
+
+
+def test_a_file_of_codes_has_to_exist(tmp_path: Path) -> None:
+    table = tmp_path / "codes.csv"
+    table.write_text("")
+    assert Settings.from_env({"MCC_MNC_FILE": str(table)}).mcc_mnc_file == table
 
 
 def test_urls_follow_the_public_one_unless_they_are_set() -> None:
@@ -200,11 +207,7 @@ def test_every_setting_is_described_with_its_value_default_and_meaning() -> None
     assert all(each["meaning"] for each in described)
     values = {each["name"]: each["value"] for each in described}
     assert values["PRICE_PER_LOOKUP"] == "0.005"
-    assert (values["SANDBOX"], values["CURRENCY"], values["BULK_NUMBERS_MAX"]) == (
-        "true",
-        "EUR",
-        "1000",
-    )
+    assert (values["SANDBOX"], values["CURRENCY"], values["MCC_MNC_FILE"]) == ("true", "EUR", "")
 
 
 def test_what_is_described_can_be_set_again() -> None:

@@ -32,7 +32,7 @@ from tests.support.providers.lookups import Lookups, ScriptedLookups
 from tests.support.providers.telnyx import ScriptedTelnyx
 from tests.support.providers.twilio import ScriptedTwilio
 
-NETWORKS = load_networks()
+NETWORKS = load_networks(None)
 TRIES = 300 if os.environ.get("SOAK") == "1" else 50
 
 EXAMPLES = json.loads(NUMBERS_FILE.read_text(encoding="utf-8"))["phone_numbers"]

@@ -68,7 +68,7 @@ def ordering(until: datetime = DEADLINE) -> LinkStep:
 
 def ordered(link: Link) -> None:
     order = Order("order-1", ICCID, "eu-5gb-30d", START)
-    link.record_order_placed(order, cause(2), adopted=False)
+    link.record(Link.OrderPlaced, cause(2), **order.facts, adopted=False)
 
 
 def activated(link: Link) -> None:
@@ -123,15 +123,19 @@ def used(activation_id: UUID, percent: float) -> LinkStep:
 
 
 def ends_soon(activation_id: UUID, expires_at: datetime) -> LinkStep:
-    return lambda link: link.record_expiry_near(activation_id, expires_at, cause(9))
+    return lambda link: link.record_once(
+        Link.ExpiryNear, activation_id, cause(9), expires_at=expires_at
+    )
 
 
 def plan_started(activation_id: UUID, expires_at: datetime) -> LinkStep:
-    return lambda link: link.record_plan_started(activation_id, expires_at, cause(9))
+    return lambda link: link.record_once(
+        Link.PlanStarted, activation_id, cause(9), expires_at=expires_at
+    )
 
 
 def plan_ended(activation_id: UUID) -> LinkStep:
-    return lambda link: link.record_plan_ended(activation_id, cause(9))
+    return lambda link: link.record_once(Link.PlanEnded, activation_id, cause(9))
 
 
 def new_change(*prices: str, removals: int = 0) -> PlanChange:

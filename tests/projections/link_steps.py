@@ -171,9 +171,9 @@ class LinkSteps:
             activation_id = next(iter(link.activations))
             link.record_used(activation_id, percent, cause)
             if expires_at is not None:
-                link.record_plan_started(activation_id, expires_at, cause)
-                link.record_expiry_near(activation_id, expires_at, cause)
-                link.record_plan_ended(activation_id, cause)
+                link.record_once(Link.PlanStarted, activation_id, cause, expires_at=expires_at)
+                link.record_once(Link.ExpiryNear, activation_id, cause, expires_at=expires_at)
+                link.record_once(Link.PlanEnded, activation_id, cause)
 
         return self._do(step)
 
@@ -181,7 +181,9 @@ class LinkSteps:
         """Record that its network has told when the first plan ends."""
 
         def step(link: Link, cause: Cause) -> None:
-            link.record_plan_started(next(iter(link.activations)), expires_at, cause)
+            link.record_once(
+                Link.PlanStarted, next(iter(link.activations)), cause, expires_at=expires_at
+            )
 
         return self._do(step)
 

@@ -1,10 +1,13 @@
 """Finds the MCC and MNC (ITU-T E.212) of a country and carrier name in a table."""
 
 import csv
-from collections.abc import Iterable
+import datetime as dt
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, TextIO
 from unicodedata import normalize
+
+import msgspec
 
 # Written by hand and compared with two public lists, `mcc-mnc-list` (npm, 1.1.11 of 2024-12-13) and
 # `mobile-broadband-provider-info` (Debian, 2023-04-16). `source` names the list that has a code and
@@ -15,6 +18,24 @@ from unicodedata import normalize
 # - Where a list gives a brand another code, or its code to another brand, the brand has one more
 #   row, without `mnc`, whose source is that list. Former names of a brand are no contradiction.
 SHIPPED: Final = Path(__file__).parent / "data" / "mcc_mnc.csv"
+
+
+Word = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Row(msgspec.Struct, forbid_unknown_fields=True):
+    """A row of a table; `aliases` are separated by `|`."""
+
+    country_code: Annotated[str, msgspec.Meta(pattern=r"^[A-Z]{2}\Z")]
+    mcc: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{3}\Z")]
+    mnc: Annotated[str, msgspec.Meta(pattern=r"^([0-9]{2,3})?\Z")]
+    network: Word
+    aliases: str
+    source: Word
+    date: dt.date
+
+
+COLUMNS: Final = _Row.__struct_fields__
 
 
 class Network(NamedTuple):
@@ -55,18 +76,40 @@ class Networks:
         return self._codes.get((country_code, _fold(carrier_name)), UNKNOWN)
 
 
-def load_networks() -> Networks:
-    """Read the shipped table; tests check each of its rows."""
-    with SHIPPED.open(encoding="utf-8", newline="") as lines:
-        return Networks(
-            Network(
-                row["country_code"],
-                row["mcc"],
-                row["mnc"],
-                (row["network"], *filter(None, row["aliases"].split("|"))),
-            )
-            for row in csv.DictReader(lines)
-        )
+def load_networks(path: Path | None) -> Networks:
+    """Read the table at `path`, or the shipped one for None.
+
+    The file is UTF-8 CSV with the header `COLUMNS`. Raises ValueError, one line that names file,
+    line and column, for anything else.
+    """
+    chosen = path or SHIPPED
+    try:
+        # Spreadsheet programs write a byte order mark.
+        with chosen.open(encoding="utf-8-sig", newline="") as lines:
+            return Networks(_read(lines, chosen.name))
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"{chosen.name}: cannot be read as a UTF-8 file: {type(error).__name__}"
+        raise ValueError(message) from None
+
+
+def _read(lines: TextIO, file: str) -> Iterator[Network]:
+    reader = csv.DictReader(lines, restkey="an 8th", strict=True, skipinitialspace=True)
+    seen: set[tuple[str, ...]] = set()
+    try:
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise ValueError(f"{file} line 1: the columns must be {','.join(COLUMNS)}")
+        for values in reader:
+            row = msgspec.convert(values, _Row)
+            names = (row.network, *(name for name in row.aliases.split("|") if name.strip()))
+            network = Network(row.country_code, row.mcc, row.mnc, names)
+            code = (*network[:3], "" if row.mnc else row.network)
+            if code in seen:
+                message = f"{file} line {reader.line_num}: {row.mcc}-{row.mnc} stands here twice"
+                raise ValueError(message)
+            seen.add(code)
+            yield network
+    except (csv.Error, msgspec.ValidationError) as error:
+        raise ValueError(f"{file} line {reader.reader.line_num}: {error}") from None
 
 
 def _by_name(networks: Iterable[Network]) -> dict[tuple[str, str], list[Network]]:

@@ -67,12 +67,18 @@ def test_a_taken_port_is_one_line_and_nothing_is_said_to_be_served(
     ]
 
 
-def test_a_setting_that_only_its_part_can_judge_is_one_line(nowhere: Shell) -> None:
-    wrong = nowhere.having(BROKER_URL="amqp://127.0.0.1:99999")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("MCC_MNC_FILE", "requirements.lock"), ("BROKER_URL", "amqp://127.0.0.1:99999")],
+)
+def test_a_setting_that_only_its_part_can_judge_is_one_line(
+    web: Served, nowhere: Shell, name: str, value: str
+) -> None:
+    wrong = nowhere.having(**{"BROKER_URL": web.shell.changes["BROKER_URL"], name: value})
     status, output, errors = wrong.process("web")
     assert (status, output) == (1, "")
     (line,) = errors.splitlines()
-    assert line.startswith("Error: BROKER_URL ")
+    assert line.startswith(f"Error: {name} ")
     (found,) = (
         each for each in wrong.json("doctor", status=1)["data"] if each["check"] == "settings"
     )

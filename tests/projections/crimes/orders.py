@@ -27,7 +27,7 @@ def ordering(forger: LinkForger, price: str = "0.10") -> Link:
 def placed(forger: LinkForger, link: Link, *, adopted: bool = False, **changes: Any) -> list[Event]:
     """The commit of an order: the link, its eSIM, and what the adopter has lost."""
     order = Order("order-1", ICCID, link.requested.plan.provider_plan_id, forger.cause.at)
-    link.record_order_placed(order, forger.cause, adopted=adopted)
+    link.record(Link.OrderPlaced, forger.cause, **order.facts, adopted=adopted)
     link.activate(Endpoint(ICCID, ICCID, str(link.id)), None, forger.cause, adopted=adopted)
     ordered, *others = link.collect_events()
     lost = lost_by(forger, link).collect_events() if adopted else []

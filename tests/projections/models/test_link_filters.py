@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
+from domain.links.link import Link
 from projections.engine.database import to_micros
 from projections.models.links import SORTS, LinkFilter, LinkRow
 from tests.installation import Process, SetClock, postgresql_only
@@ -122,8 +123,9 @@ def test_a_link_ends_with_the_last_plan_that_has_data_left(
     life.change((), [bought("More")]).do_all()
     link = life.link
     first, more = link.current_activations[0].id, link.current_activations[1].id
-    link.record_plan_started(more, ends + DAY, cause())
-    link.record_expiry_near(more, ends - DAY, cause())  # The network shows another end by now.
+    link.record_once(Link.PlanStarted, more, cause(), expires_at=ends + DAY)
+    # The network shows another end by now.
+    link.record_once(Link.ExpiryNear, more, cause(), expires_at=ends - DAY)
     process.log.append(link)
     assert known() == ends
     clock.forward(hours=1)

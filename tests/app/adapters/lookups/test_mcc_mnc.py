@@ -1,13 +1,22 @@
-"""The table of networks: when a code is certain, and what each of its rows holds."""
+"""The table of networks: when a code is certain, and how an operator's own file is refused."""
 
-import re
-from datetime import date
+import csv
+from pathlib import Path
 
 import phonenumbers
 import pytest
 from phonenumbers.carrierdata import CARRIER_DATA
 
-from app.adapters.lookups.mcc_mnc import SHIPPED, Network, Networks, load_networks
+from app.adapters.lookups.mcc_mnc import COLUMNS, SHIPPED, Network, Networks, load_networks
+
+HEADER = ",".join(COLUMNS)
+GOOD = "KE,639,02,Safaricom,,somewhere,2026-11-21"
+
+
+def write(tmp_path: Path, *lines: str) -> Path:
+    path = tmp_path / "networks.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
 
 
 def shipped_rows() -> list[list[str]]:
@@ -28,9 +37,9 @@ def test_a_code_is_given_as_far_as_all_networks_of_a_name_share_it() -> None:
         assert networks.code_of("KE", "Safaricom") == found
 
 
-def test_an_mnc_that_is_not_certain_is_not_given() -> None:
-    rows = (("50", "Glo"), ("", "Glo"), ("", "MTN"))
-    networks = Networks([Network("NG", "621", mnc, (name,)) for mnc, name in rows])
+def test_an_mnc_that_is_not_certain_is_not_given(tmp_path: Path) -> None:
+    uncertain = ("NG,621,,Glo,,s,2026-11-21", "NG,621,,MTN,,s,2026-11-21")
+    networks = load_networks(write(tmp_path, HEADER, "NG,621,50,Glo,,s,2026-11-21", *uncertain))
     assert networks.code_of("NG", "Glo") == networks.code_of("NG", "MTN") == ("621", None)
 
 
@@ -65,7 +74,7 @@ def test_an_mnc_that_is_not_certain_is_not_given() -> None:
 def test_the_shipped_table_gives_what_two_public_lists_agree_on(
     country_code: str, carrier: str, code: tuple[str | None, str | None]
 ) -> None:
-    assert load_networks().code_of(country_code, carrier) == code
+    assert load_networks(None).code_of(country_code, carrier) == code
 
 
 def test_names_match_whole_and_in_any_case() -> None:
@@ -87,14 +96,62 @@ def test_the_shipped_aliases_are_names_that_numbers_of_the_country_carry() -> No
         assert {alias for alias in aliases.split("|") if alias} <= known, country_code
 
 
-def test_each_shipped_row_is_whole_in_its_place_and_no_code_stands_there_twice() -> None:
-    rows, codes = shipped_rows(), set[tuple[str, ...]]()
+def test_the_shipped_rows_are_sorted_and_dated() -> None:
+    rows = shipped_rows()
     assert [row[:3] for row in rows] == sorted(row[:3] for row in rows)
-    for country_code, mcc, mnc, network, _, source, dated in rows:
-        place = country_code, mcc, mnc, "" if mnc else network
-        assert place not in codes
-        codes.add(place)
-        assert re.fullmatch("[A-Z]{2} [0-9]{3} (?:[0-9]{2,3})?", " ".join(place[:3])), place
-        assert network, place
-        assert source, place
-        assert date.fromisoformat(dated).isoformat() == dated, place
+    assert all(row[5] and row[6] for row in rows)
+
+
+def test_a_byte_order_mark_and_empty_lines_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "networks.csv"
+    path.write_bytes(f"\ufeff{HEADER}\r\n{GOOD}\r\n\r\n".encode())
+    assert load_networks(path).code_of("KE", "Safaricom") == ("639", "02")
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("Kenya,639,02,X,,s,2026-11-21", "`$.country_code`"),
+        ("ke,639,02,X,,s,2026-11-21", "`$.country_code`"),
+        ("KE,63,02,X,,s,2026-11-21", "matching regex '^[0-9]{3}\\\\Z' - at `$.mcc`"),
+        ("KE,639,2,X,,s,2026-11-21", "`$.mnc`"),
+        ("KE,639,\u0660\u0662,X,,s,2026-11-21", "`$.mnc`"),
+        ("KE,639,03,,,s,2026-11-21", "`$.network`"),
+        ("KE,639,03,X,,,2026-11-21", "`$.source`"),
+        ("KE,639,03,X,,s,21.11.2026", "Invalid RFC3339 encoded date - at `$.date`"),
+        ("KE,639,03,X,,s,20261121", "`$.date`"),
+        ("KE,639,02,X,,s,2026-11-21", "639-02 stands here twice"),
+        ("KE,639,03,X", "Expected `str`, got `null` - at `$.aliases`"),
+        ("KE,639,03,X,,s,2026-11-21,y", "unknown field `an 8th`"),
+        ('KE,639,03,"X"Y,,s,2026-11-21', "',' expected after '\"'"),
+    ],
+)
+def test_a_bad_row_is_refused_in_one_line_with_its_place(
+    tmp_path: Path, bad: str, said: str
+) -> None:
+    with pytest.raises(ValueError, match=r"^networks\.csv line 3\b") as caught:
+        load_networks(write(tmp_path, HEADER, GOOD, bad))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [";".join(f'"{each}"' for each in COLUMNS), f'"{HEADER}', "c" * (csv.field_size_limit() + 1)],
+    ids=["semicolons", "an open quote", "a field of endless length"],
+)
+def test_a_first_line_that_is_no_csv_or_has_other_columns_is_refused_in_one_line(
+    tmp_path: Path, header: str
+) -> None:
+    with pytest.raises(ValueError, match=r"^networks\.csv line \d: .*$"):
+        load_networks(write(tmp_path, header, GOOD))
+    with pytest.raises(ValueError, match=f"line 1: the columns must be {HEADER}"):
+        load_networks(write(tmp_path, "mcc,mnc", "639,02"))
+
+
+def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be read as a UTF-8 file: FileNotFoundError"):
+        load_networks(tmp_path / "absent.csv")
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="cannot be read as a UTF-8 file: UnicodeDecodeError"):
+        load_networks(tmp_path / "binary.csv")

@@ -14,7 +14,7 @@ from app.adapters.lookups.offline import LINE_TYPES, OfflineLookup, read
 from domain.lookups.ports import Carrier, LineType, NumberFacts
 from tests.contracts.scripted_lookup import ORGANIZATION
 
-SHIPPED = load_networks()
+SHIPPED = load_networks(None)
 
 
 def look_up(phone_number: str, networks: Networks = SHIPPED) -> NumberFacts:
