@@ -1,7 +1,9 @@
 """Statements that the processes of tests share: each process would compile the same ones anew."""
 
+from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cache, partial
+from threading import Lock
 from typing import Any
 
 from sqlalchemy import Engine, create_engine
@@ -12,11 +14,8 @@ from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.inventory import Inventory
 from app.adapters.postgres import database as postgres
 from app.adapters.sqlite import database as sqlite
-from app.bootstrap import container
-from projections.engine.database import Database
-from projections.engine.positions import Positions
-from projections.stores.faults import Faults
-from projections.stores.readings import SqlReadings
+from app.bootstrap.container import Container
+from projections.stores.counters import LEASES, PACES, RATES
 
 STATEMENTS_MAX = 2_000
 
@@ -54,19 +53,38 @@ def _known_inventory(identifiers: Identifiers, name: str) -> Inventory:
     return _inventory(identifiers._seed, name)  # noqa: SLF001  # By which two of them differ.
 
 
-_readings: dict[str, SqlReadings] = {}
+# What each process has of its own in its stores. All else in them is tables and statements, which
+# take longer to define and to compile than most tests run.
+_OWN: Mapping[str, Callable[[Container], Mapping[str, Any]]] = {
+    "positions": lambda _: {},
+    "vault": lambda c: {"database": c.databases.keys, "_cache": {}},
+    "notes": lambda c: {"_database": c.databases.keys},
+    "webhook_deliveries": lambda c: {"_database": c.views},
+    "reading_schedule": lambda c: {"_database": c.stores},
+    "lookup_cache": lambda c: {"_database": c.stores, "_faults": c.faults_of("lookup_cache")},
+    "readings": lambda c: {"_database": c.stores, "_faults": c.faults_of("network_readings")},
+    "counters": lambda c: {
+        "_database": c.stores,
+        "_clock": c.clock,
+        "_faults": {name: c.faults_of(name) for name in (LEASES, RATES, PACES)},
+        "_one_at_a_time": Lock(),
+    },
+}
+_first: dict[tuple[str, str], Any] = {}
 
 
-def _known_readings(database: Database, faults: Faults) -> SqlReadings:
-    kind = database.engine.dialect.name
-    known = copy(_readings.get(kind) or _readings.setdefault(kind, SqlReadings(database, faults)))
-    known._database, known._faults = database, faults  # noqa: SLF001  # All else is statements.
-    return known
+def _like_the_first(name: str, make: Callable[[Container], Any], container: Container) -> Any:
+    """Copy the part that was made first on a kind of database, with what is the container's own."""
+    key = name, container.settings.database_url.partition(":")[0]
+    made = copy(_first.get(key) or _first.setdefault(key, make(container)))
+    vars(made).update(_OWN[name](container))
+    return made
 
 
 def share() -> None:
     """Let all processes of this interpreter share their statements from now on."""
     sqlite.create_engine = postgres.create_engine = _engine
     network.Inventory = _known_inventory
-    container.SqlReadings = _known_readings
-    container.Positions = partial(copy, Positions())
+    for name in _OWN:
+        stored = vars(Container)[name]
+        stored.func = partial(_like_the_first, name, stored.func)

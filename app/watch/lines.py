@@ -6,15 +6,15 @@ thread of its own; what does not fit is dropped and counted.
 
 import logging
 import os
+import sys
 import time
-from collections import deque
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from select import PIPE_BUF
-from sys import getsizeof
-from threading import Condition, Thread
+from threading import Event, Thread
 from typing import IO, Any
 
-BYTES_MAX = 4 * 1024**2  # Of memory: some 10,000 lines.
+LINES_MAX = 10_000  # Some 4 MB of memory.
 WAIT_S = 1.0  # Of the start line of a process, of fatal ones, and of its end.
 PACE_S = 0.01  # Lines are written together, because waking the thread for each one is expensive.
 
@@ -45,10 +45,7 @@ class Lines:
         self._inner = inner
         # Written past Python's buffer, whose lock a thread that hangs would hold at the end.
         self._file = inner.fileno()
-        self._texts: deque[str] = deque()
-        self._bytes = 0
-        self._changed = Condition()
-        self._is_idle = True
+        self._texts: SimpleQueue[str | Event] = SimpleQueue()  # An event is set when it is reached.
         self._dropped = 0
         Thread(target=self._run, name="lines", daemon=True).start()
 
@@ -56,81 +53,58 @@ class Lines:
         return getattr(self._inner, name)
 
     def write(self, text: str | bytes, *, must: bool = False) -> int:
-        """Queue a text. One that `must` be written replaces the oldest if need be.
-
-        It is also waited for, at most WAIT_S.
-        """
+        """Queue a text; one that `must` be written always, and it is waited for, at most WAIT_S."""
         if isinstance(text, bytes):  # So click finds out that this is no binary stream.
             raise TypeError
-        size = getsizeof(text)
-        with self._changed:
-            while self._bytes + size > BYTES_MAX and (self._texts or not must):
-                self._drop(1)
-                if not must:
-                    return len(text)
-                self._bytes -= getsizeof(self._texts.popleft())
-            self._texts.append(text)
-            self._bytes += size
-            if self._is_idle:
-                self._changed.notify_all()
+        if must or self._texts.qsize() < LINES_MAX:
+            self._texts.put(text)
+        else:
+            self._drop(1)
         if must:
             self.flush()
         return len(text)
 
     def flush(self) -> None:
         """Wait until all is written, at most WAIT_S."""
-        # Python does this at the end of a process, when a thread that it has stopped may have it.
-        if self._changed.acquire(timeout=WAIT_S):
-            try:
-                self._changed.wait_for(lambda: self._is_idle and not self._texts, WAIT_S)
-            finally:
-                self._changed.release()
+        if not sys.is_finalizing():  # Python has stopped the thread by then.
+            reached = Event()
+            self._texts.put(reached)
+            reached.wait(WAIT_S)
 
     def _drop(self, count: int) -> None:
         self._dropped += count
         _count(count)
 
     def _run(self) -> None:
+        data = b""  # As many texts as reach a pipe in one piece, at least one.
         while True:
-            self._wait()
-            data = self._next_chunk()
             try:
+                item = self._texts.get_nowait()
+            except Empty:
                 self._write(data)
-            except OSError:  # The reader is gone, or the disk is full.
-                with self._changed:
-                    self._drop(data.count(b"\n"))
-                continue
-            if self._dropped and not self._texts:
-                with self._changed:
-                    dropped, self._dropped = self._dropped, 0
-                logger.warning("%d log lines were dropped: they were not read in time", dropped)
-
-    def _wait(self) -> None:
-        """Wait for a text, then a moment for those that follow."""
-        with self._changed:
-            if self._texts:
-                return
-            self._is_idle = True
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self._texts)
-            self._is_idle = False
-        time.sleep(PACE_S)
-
-    def _next_chunk(self) -> bytes:
-        """Return as many texts as reach a pipe in one piece, at least one."""
-        data = b""
-        with self._changed:
-            while self._texts:
-                text = printable(self._texts[0]).encode("utf-8", "backslashreplace")
-                if data and len(data) + len(text) > PIPE_BUF:
-                    break
-                data += text
-                self._bytes -= getsizeof(self._texts.popleft())
-        return data
+                data = b""
+                item = self._texts.get()
+                time.sleep(PACE_S)
+            text = b""
+            if isinstance(item, str):
+                text = printable(item).encode("utf-8", "backslashreplace")
+            if not text or len(data) + len(text) > PIPE_BUF:
+                self._write(data)
+                data = b""
+            data += text
+            if isinstance(item, Event):
+                item.set()
 
     def _write(self, data: bytes) -> None:
-        while data:
+        left = data
+        while left:
             try:
-                data = data[os.write(self._file, data) :]
+                left = left[os.write(self._file, left) :]
             except BlockingIOError:  # Another process has made the file so.
                 time.sleep(PACE_S)
+            except OSError:  # The reader is gone, or the disk is full.
+                self._drop(data.count(b"\n"))
+                return
+        if data and self._dropped and self._texts.empty():
+            dropped, self._dropped = self._dropped, 0
+            logger.warning("%d log lines were dropped: they were not read in time", dropped)

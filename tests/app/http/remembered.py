@@ -1,9 +1,13 @@
-"""The OpenAPI document is made once for equal settings: it takes longer than most tests."""
+"""What apps have alike is made once: their document, and how the path of a rule is built.
+
+To make either takes longer than most tests.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from flask import Flask
+from werkzeug.routing import Rule
 
 from app.http.edge import openapi
 from app.http.edge.compression import Cached
@@ -46,3 +50,14 @@ def remembered(register: Register) -> Register:
         return made[-1][2]
 
     return again
+
+
+def build_paths_once() -> None:
+    """Let rules of equal paths share what werkzeug compiles of them, which knows no rule."""
+    compiled, make = dict[object, Any](), Rule._compile_builder  # noqa: SLF001  # It has no option for it.
+
+    def known(rule: Rule, append_unknown: bool) -> Any:  # noqa: FBT001  # As werkzeug calls it.
+        key = (*rule._trace, *(rule.defaults or {}).items(), append_unknown)  # noqa: SLF001  # All it is made of.
+        return compiled.get(key) or compiled.setdefault(key, make(rule, append_unknown))
+
+    Rule._compile_builder = known  # type: ignore[method-assign]  # noqa: SLF001  # As above.

@@ -21,7 +21,7 @@ from domain.accounts.organization import OF_MACHINES, SCOPES, Organization
 from domain.cause import Cause, Clock, utc_now
 from projections.engine.freshness import wait_until_projected
 from tests.app.http.described import described, differences, operation_of
-from tests.app.http.remembered import remembered
+from tests.app.http.remembered import build_paths_once, remembered
 from tests.installation import Parts
 from tests.seeds import sqlite_seed
 from tests.support.webhooks import KeepingSender
@@ -38,6 +38,7 @@ DEFAULTS = {
 }
 
 openapi.register = remembered(openapi.register)  # For each app that a test makes.
+build_paths_once()
 
 
 class DescribedClient(FlaskClient):
