@@ -67,9 +67,9 @@ def _as_played(container: "Container") -> dict[str, Any]:
         link_id = holder_of(container.log, [SIMULATED], iccid)
         return None if link_id is None else container.log.find(Link, link_id)
 
-    def owner_of(iccid: str) -> UUID | None:
+    def owner_of(iccid: str) -> tuple[UUID, ...]:
         link = link_of(iccid)
-        return None if link is None else link.organization_id
+        return () if link is None else (link.organization_id, link.id)
 
     def scripted(owner: UUID, iccid_of: Callable[[], str]) -> str | None:
         """Count what a request changes; what cleans up after a failed purchase is none."""

@@ -103,8 +103,8 @@ class Sandbox:
 
         return lru_cache(PURCHASES_MAX)(count)
 
-    def advance(self, by: timedelta, owner: UUID) -> timedelta:
-        """Let time pass for the links of an organization; return how far it is ahead.
+    def advance(self, by: timedelta, owner: UUID, link_id: UUID | None = None) -> timedelta:
+        """Let time pass for the links of an organization, or one; return how far it is ahead.
 
         All of them are read anew within seconds. Raises NotPossible beyond ten years.
         """
@@ -112,7 +112,8 @@ class Sandbox:
         wait_until_projected(self.source, [reading.links.name])
         reading.enter()
         hasten = reading.reading_schedule.hasten  # Nothing may fail once the clock has moved.
-        return self.counters.advance_simulated(by, owner, lambda it: hasten(it, SIMULATED, owner))
+        whose = (owner, link_id) if link_id else (owner,)
+        return self.counters.advance_simulated(by, whose, lambda it: hasten(it, SIMULATED, owner))
 
     def reset(self, owner: UUID, cause: Cause) -> None:
         """Begin anew: what has ended is listed no more, and nothing is played.

@@ -31,7 +31,7 @@ from app.bootstrap.sandbox import (
 from app.http.accounts import deposits
 from app.http.accounts.input import Money, Reference
 from app.http.catalogue import Country
-from app.http.edge.input import KEY, NOT_A_KEY, Id, JsonNumber, choice, described
+from app.http.edge.input import KEY, NOT_A_KEY, Id, JsonNumber, Query, choice, described
 from app.http.edge.operation import OF_MONEY, Group
 from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
 from app.http.edge.replies import Answer, example, time_or_null
@@ -49,6 +49,7 @@ from domain.errors import (
     REFUSALS,
     InsufficientBalance,
     LinkInUse,
+    NotFound,
     NotPossible,
     RateLimited,
     Refused,
@@ -70,6 +71,7 @@ ONE_SELECTOR = "Must be given without another of `plan_id`, `phone_number` and `
 NOT_ITS_SELECTOR = "Is not used for this operation."
 SCRIPTS_MAX = 50  # Of an organization, at once.
 TOO_MANY_SCRIPTS = f"{SCRIPTS_MAX} failures are scripted; end some of them first."
+NO_SUCH_LINK = "You have no such link."
 TOO_FAR = "The time of your links would be more than ten years ahead."
 HOUR = timedelta(hours=1)
 PATHS = "/v1/sandbox"  # What is asked there is never played.
@@ -126,6 +128,13 @@ class ClockBody(Schema):
     example: ClassVar = {"hours": 24}
 
     hours = JsonNumber(HOURS_MAX, required=True, metadata=described("How many hours pass."))
+    link_id = Id(metadata=described("For this link only; else for all, also those to come."))
+
+
+class SandboxQuery(Query):
+    """Of which link to tell the time."""
+
+    link_id = Id(metadata=described("Of which link to tell the time; else that of all."))
 
 
 class ActionBody(Schema):
@@ -331,27 +340,33 @@ def deposit_play_money(caller: Caller, given: Given[None]) -> Answer:
     return deposits.book(given, caller.organization_id, given.cause(), SANDBOX_DEPOSIT)
 
 
-@blueprint.operation("GET /v1/sandbox", reply=STATE)
+@blueprint.operation("GET /v1/sandbox", query=SandboxQuery, reply=STATE)
 def read_sandbox(caller: Caller, given: Given[None]) -> Sandbox:
     """Read the sandbox.
 
     What can be played, and what is being played for your organization.
     """
-    return _state_of(given.parts, caller.organization_id)
+    return _state_of(given.parts, caller.organization_id, given.query.get("link_id"))
 
 
 @blueprint.operation(
     "POST /v1/sandbox/clock", body=ClockBody, reply=STATE, invalid={"hours": TOO_FAR}
 )
 def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
-    """Let hours pass for your links.
+    """Let hours pass for your links, or for one.
 
     Their data are used up and their plans come nearer to their end; within seconds each is read
     anew, so lists and webhooks follow. Each request moves the clock, and nothing moves it back.
     """
-    state = _state_of(given.parts, caller.organization_id)  # Before, because it may fail.
+    owner, link_id = caller.organization_id, given.body.get("link_id")
+    if link_id is not None:
+        try:
+            load_link(caller, given, str(link_id))
+        except NotFound:
+            raise ValidationFailed({"link_id": [NO_SUCH_LINK]}) from None
+    state = _state_of(given.parts, owner)  # Before, because it may fail.
     try:
-        ahead = given.parts.sandbox.advance(given.body["hours"] * HOUR, caller.organization_id)
+        ahead = given.parts.sandbox.advance(given.body["hours"] * HOUR, owner, link_id)
     except NotPossible:
         raise ValidationFailed({"hours": [TOO_FAR]}) from None
     return replace(state, ahead_hours=ahead // HOUR)
@@ -422,10 +437,11 @@ def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
     return _state_of(parts, owner)
 
 
-def _state_of(parts: Container, owner: UUID) -> Sandbox:
+def _state_of(parts: Container, owner: UUID, link_id: UUID | None = None) -> Sandbox:
     found = parts.counters.scripted_failures(owner)
     scripted = [
         Scripted(of.partition(" ")[0], of.partition(" ")[2] or None, how, left, time_or_null(until))
         for of, how, left, until in found
     ]
-    return Sandbox(parts.counters.simulated_ahead(owner) // HOUR, scripted, PLAYABLE, [*ACTIONS])
+    ahead = parts.counters.simulated_ahead((owner, link_id) if link_id else (owner,))
+    return Sandbox(ahead // HOUR, scripted, PLAYABLE, [*ACTIONS])

@@ -31,7 +31,7 @@ from domain.webhooks.endpoint import WebhookEndpoint
 from projections.engine.read_model import BATCH_EVENTS_MAX
 from projections.stores.personal_keys import MONTH_CHARS
 
-LIST, REACHED = "redo.jsonl", "reached.json"
+LIST = "redo.json"
 BATCHES_MAX = 100  # Of one turn; a command must not read a long log.
 AGAIN: Mapping[type[Event], str] = {
     ApiClient.Revoked: "client revoke {0.client_id}",
@@ -53,6 +53,13 @@ class Act(msgspec.Struct):
     again: list[str]
 
 
+class Listed(msgspec.Struct):
+    """The list, and up to where it was made of the log."""
+
+    acts: list[Act] = []
+    reached: EventRef | None = None
+
+
 class Undone(msgspec.Struct):
     """What was done at a time that the log does not know, and the command that does it again."""
 
@@ -69,8 +76,11 @@ def collect(container: Container) -> bool:
     if directory is None:
         return False
     with _locked(directory):
-        acts = _read(directory)
-        reached, known = _reached(container, directory, acts), {each.place for each in acts}
+        listed = _read(directory)
+        known = {each.place for each in listed.acts}
+        # An older copy of the log has it up to the last act that it has.
+        refs = [listed.reached, *(each.place for each in reversed(listed.acts))]
+        reached = next((each for each in refs if each and _contains(container, each)), None)
         unused, head = topics_but(ACTS), container.log.head()
         for _ in range(BATCHES_MAX):
             after = reached.position if reached is not None else 0
@@ -78,15 +88,16 @@ def collect(container: Container) -> bool:
             if stretch.last is None:
                 return False
             new = [each for each in stretch.events if each.ref not in known]
-            acts += [Act(e.ref, e.event.timestamp, [*_again(container, e.event)]) for e in new]
-            _write(directory, acts, known)
-            reached = stretch.last
-            write_file(directory / REACHED, msgspec.json.encode(reached))
+            acts = [Act(e.ref, e.event.timestamp, [*_again(container, e.event)]) for e in new]
+            listed.acts += [each for each in acts if each.again]
+            listed.reached = reached = stretch.last
+            write_file(directory / LIST, msgspec.json.encode(listed))
+            sync(directory)
     return reached is not None and reached.position < head
 
 
 def undone(container: Container) -> list[Undone] | None:
-    """Return what was done and the log does not have, oldest first; None where no list is kept.
+    """Return what was done and the log does not have, oldest first; None where no list is made.
 
     What was done again since then is left out. Raises OSError as `take` does.
     """
@@ -95,7 +106,7 @@ def undone(container: Container) -> list[Undone] | None:
         return None
     collect(container)
     left = dict[str, datetime]()
-    for act in sorted(_read(directory), key=lambda act: act.at):
+    for act in sorted(_read(directory).acts, key=lambda act: act.at):
         is_there = _contains(container, act.place)
         for text in act.again:
             left.pop(text, None)
@@ -142,28 +153,9 @@ def _contains(container: Container, ref: EventRef) -> bool:
     return bool(rows) and rows[0].ref == ref
 
 
-def _reached(container: Container, directory: Path, acts: list[Act]) -> EventRef | None:
-    """Return how far the list was made; in an older copy of the log, up to the last act it has."""
-    path = directory / REACHED
-    reached = msgspec.json.decode(path.read_bytes(), type=EventRef) if path.exists() else None
-    candidates = [reached] if reached is not None else []
-    candidates += [each.place for each in reversed(acts)]
-    return next((each for each in candidates if _contains(container, each)), None)
-
-
-def _read(directory: Path) -> list[Act]:
+def _read(directory: Path) -> Listed:
     path = directory / LIST
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    return [msgspec.json.decode(line, type=Act) for line in lines]
-
-
-def _write(directory: Path, acts: list[Act], known: set[EventRef]) -> None:
-    """Write the list if there is more than what is known, before the position moves on."""
-    again = [each for each in acts if each.again]
-    if new := {each.place for each in again} - known:
-        write_file(directory / LIST, b"".join(msgspec.json.encode(each) + b"\n" for each in again))
-        sync(directory)
-        known |= new
+    return msgspec.json.decode(path.read_bytes(), type=Listed) if path.exists() else Listed()
 
 
 @contextmanager

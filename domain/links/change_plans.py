@@ -21,7 +21,7 @@ from domain.errors import (
     ValidationFailed,
     refuse_other,
 )
-from domain.links.attempts import last_attempt
+from domain.links.attempts import attempts_of
 from domain.links.bought_plan import BoughtPlan
 from domain.links.create import ProvisioningRules
 from domain.links.failing import Failing, purchase, refusal_of_change
@@ -40,7 +40,7 @@ from domain.links.offers import (
     check_funds,
     payer_of,
 )
-from domain.links.plan_change import Addition, PlanChange, Removal, plan_change_id
+from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.links.waiting import IS_ANSWERED, Limiters, wait_for
 from domain.log.log import Log, retry_on_conflict
 from domain.provider_errors import ProviderError
@@ -90,12 +90,10 @@ class LinkPlans:
     def _run(self, request: ChangeRequest, until_s: float, cause: Cause) -> tuple[PlanChange, bool]:
         if time.monotonic() > until_s:
             raise LinkBusy  # Others have kept changing the link.
-        attempt, earlier = self._last_attempt(request)
+        earlier, new = attempts_of(self.log, PlanChange, request.organization_id, request.key)
         if earlier is not None and not earlier.kept_nothing:
             return self._like(request, earlier, until_s), True
-        new = self.new_id()
-        if request.key is not None:
-            new = plan_change_id(request.organization_id, request.key, attempt + 1)
+        new = new or self.new_id()
         with self._slot(request), self.log.appended.watching(new) as news:
             change = self._start(request, new, until_s, cause)
             change = wait_for(self.log, change, IS_ANSWERED, until_s, news)
@@ -111,12 +109,6 @@ class LinkPlans:
                 self._check(request, self.log.get(Link, request.link_id), 0.0)
                 raise
             yield
-
-    def _last_attempt(self, request: ChangeRequest) -> tuple[int, PlanChange | None]:
-        if request.key is None:
-            return 0, None
-        owner, key = request.organization_id, request.key
-        return last_attempt(lambda n: self.log.find(PlanChange, plan_change_id(owner, key, n)))
 
     def _like(self, request: ChangeRequest, earlier: PlanChange, until_s: float) -> PlanChange:
         """Answer like the first request with the key; wait for it if it still runs."""

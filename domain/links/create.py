@@ -23,10 +23,10 @@ from domain.errors import (
     ValidationFailed,
     refuse_other,
 )
-from domain.links.attempts import last_attempt
+from domain.links.attempts import attempts_of
 from domain.links.bought_plan import BoughtPlan
 from domain.links.failing import Failing, refusal_of_link
-from domain.links.link import Link, link_id, named
+from domain.links.link import Link, named
 from domain.links.networks import Networks
 from domain.links.offers import (
     UNKNOWN,
@@ -135,17 +135,10 @@ class LinkCreate:
         raise ProvisioningError(why, "nothing was taken", refunded="0.00")
 
     def _run(self, request: LinkRequest, until_s: float, cause: Cause) -> tuple[Link, bool]:
-        attempt, earlier = self._last_attempt(request)
+        earlier, new = attempts_of(self.log, Link, request.organization_id, request.key)
         if earlier is not None and (earlier.failure is None or earlier.requested.unawaited):
             return self._like(request, earlier, until_s), True
-        new = link_id(request.organization_id, request.key, attempt + 1) if request.key else None
         return self._create(request, new or self.new_id(), until_s, cause), False
-
-    def _last_attempt(self, request: LinkRequest) -> tuple[int, Link | None]:
-        if request.key is None:
-            return 0, None
-        organization_id, key = request.organization_id, request.key
-        return last_attempt(lambda n: self.log.find(Link, link_id(organization_id, key, n)))
 
     def _like(self, request: LinkRequest, earlier: Link, until_s: float) -> Link:
         """Answer like the first request with the key; wait for it if it still runs."""

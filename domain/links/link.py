@@ -885,14 +885,6 @@ def named(event: Link.Began | Link.Activated | Link.Renamed) -> Sealed | None:
     return event.sealed_name or in_clear(event.name)
 
 
-def link_id(organization_id: UUID, key: str, attempt: int) -> UUID:
-    """Return the stream of one attempt of an idempotent creation.
-
-    A later attempt exists only if the one before it has failed and kept no money.
-    """
-    return derive_id("link", organization_id, key, attempt)
-
-
 def status_after(event: object) -> LinkState | None:
     """Return the status that an event gives to its link; None if it gives none."""
     match event:

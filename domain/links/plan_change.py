@@ -322,14 +322,6 @@ class PlanChange(Refundable):
         return "the change of plans has not finished" if self.finished_at is None else None
 
 
-def plan_change_id(organization_id: UUID, key: str, attempt: int) -> UUID:
-    """Return the stream of one attempt of an idempotent change, whatever its link.
-
-    A later attempt exists only if the one before it has failed and changed nothing.
-    """
-    return derive_id("plan_change", organization_id, key, attempt)
-
-
 def _addition(change_id: UUID, index: int, plan: BoughtPlan, currency: str) -> Addition:
     activation_id = derive_id("activation", change_id, index)
     price = None

@@ -224,13 +224,14 @@ class Counters:
             connection.execute(self._rows.delete().where(in_order(self._rows, *mine)))
 
     def simulated_ahead(
-        self, organization_id: UUID | None = None, connection: Connection | None = None
+        self, owner: Sequence[UUID] = (), connection: Connection | None = None
     ) -> timedelta:
         """Return how far the clock of the simulated network is ahead of ours.
 
-        That of an organization's links is as much further ahead as it has moved it.
+        That of an `owner`, an organization and perhaps one of its links, is as much further ahead
+        as each was moved.
         """
-        keys = ["", *([organization_id.hex] if organization_id else ())]
+        keys = [_clock_of(owner[:some]) for some in range(len(owner) + 1)]
         if connection is None:
             found = self._database.rows(self._some, of=SIMULATED, keys=keys)
         else:
@@ -240,22 +241,26 @@ class Counters:
     def advance_simulated(
         self,
         by: timedelta,
-        organization_id: UUID | None = None,
+        owner: Sequence[UUID] = (),
         also: Callable[[Connection], object] = lambda _: None,
     ) -> timedelta:
-        """Set the clock of the simulated network ahead, or that of an organization's links.
+        """Set the clock of the simulated network ahead, or that of an owner's links.
 
         `also` does in the same commit what follows from it. Returns how far it is ahead then;
         raises NotPossible beyond `SIMULATED_AHEAD_MAX`.
         """
-        key = organization_id.hex if organization_id else ""
-        values = {"name": SIMULATED, "key": key, "by": by // _MICROSECOND, "until": NEVER}
+        values = {
+            "name": SIMULATED,
+            "key": _clock_of(owner),
+            "by": by // _MICROSECOND,
+            "until": NEVER,
+        }
         with self._database.writing(durable=True) as connection:
             [row] = run(connection, _COUNT, earliest=NEVER, latest=NEVER, **values).fetchall()
             if int(row[0]) * _MICROSECOND > SIMULATED_AHEAD_MAX:
                 raise NotPossible("the simulated network would be more than ten years ahead")
             also(connection)
-            return self.simulated_ahead(organization_id, connection)
+            return self.simulated_ahead(owner, connection)
 
     def _count(  # noqa: PLR0913  # What, where, and which counts go on.
         self, name: str, key: str, by: int, until: int, earliest: int, latest: int
@@ -370,6 +375,10 @@ class Counters:
 def _span(now: datetime) -> tuple[int, int]:
     """Return the first and the last end of what still runs; see AHEAD_MAX."""
     return to_micros(now) + 1, to_micros(now + AHEAD_MAX)
+
+
+def _clock_of(owner: Sequence[UUID]) -> str:
+    return " ".join(each.hex for each in owner)
 
 
 def _scripts(organization_id: UUID) -> str:

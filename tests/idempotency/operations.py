@@ -10,9 +10,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.errors import IncompleteNetworkAnswer, NumberLookupUnavailable, ProvisioningError
-from domain.links.link import Link, link_id
+from domain.links.attempts import attempt_id
+from domain.links.link import Link
 from domain.links.network import NoEndpoint
-from domain.links.plan_change import plan_change_id
+from domain.links.plan_change import PlanChange
 from domain.lookups import single as single_lookup
 from domain.lookups.bulk_job import bulk_job_id
 from domain.lookups.number_lookup import number_lookup_id
@@ -227,7 +228,7 @@ class Creation(_Network):
     )
 
     def stream(self, key: str = KEY, attempt: int = 1) -> UUID:
-        return link_id(self.organization_id, key, attempt)
+        return attempt_id(Link, self.organization_id, key, attempt)
 
     def _run(self, key: str, body: int, process: Process) -> Told:
         europe, asia = self.plans
@@ -257,7 +258,7 @@ class _Change(_Network):
         return len(self.wishes())
 
     def stream(self, key: str = KEY, attempt: int = 1) -> UUID:
-        return plan_change_id(self.organization_id, key, attempt)
+        return attempt_id(PlanChange, self.organization_id, key, attempt)
 
     def _run(self, key: str, body: int, process: Process) -> Told:
         link, remove, add = self.wishes()[body]

@@ -304,6 +304,7 @@ def test_the_month_in_a_folder(net: Net, year: Year) -> None:
     net.run("months", "folder", "2025-02", out, **issuer)
     for name in (
         "index.csv",
+        "wallets.csv",
         "trial-balance.csv",
         "margin-by-plan.csv",
         "margin-by-provider.csv",

@@ -65,9 +65,12 @@ def program(page: str, language: str, url: str) -> str:
     return "\n".join(parts).replace("https://api.example", url)
 
 
-def missing(language: str) -> list[str]:
+def require(language: str) -> None:
     absent = [name for name in NEEDED[language] if shutil.which(name) is None]
-    return absent + ([] if language != "python" or find_spec("requests") else ["requests"])
+    absent += [] if language != "python" or find_spec("requests") else ["requests"]
+    assert not (absent and CI), f"install {absent}"
+    if absent:
+        pytest.skip(f"{absent} is not installed")
 
 
 @pytest.fixture
@@ -81,9 +84,7 @@ def environment(serving: Served) -> Mapping[str, str]:
 def test_the_samples_of_a_page_run(
     serving: Served, environment: Mapping[str, str], tmp_path: Path, page: str, language: str
 ) -> None:
-    if absent := missing(language):
-        assert not CI, f"install {absent}"
-        pytest.skip(f"{absent} is not installed")
+    require(language)
     file = tmp_path / FILES[language]
     file.write_text(program(page, language, serving.url), "utf-8")
     run(ROOT if page == README else tmp_path, *COMMANDS[language], file, **environment)
@@ -100,9 +101,7 @@ def test_every_sample_is_told_in_each_language() -> None:
 def test_the_suite_of_a_sandbox_runs_twice_at_once_in_one_organization(
     serving: Served, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
-    if absent := missing("bash"):
-        assert not CI, f"install {absent}"
-        pytest.skip(f"{absent} is not installed")
+    require("bash")
     file = tmp_path / FILES["bash"]
     file.write_text(program("sandbox", "bash", serving.url), "utf-8")
     with ThreadPoolExecutor(2) as pool:

@@ -3,6 +3,8 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -133,6 +135,27 @@ def test_time_goes_on_within_bounds(acme: Buyer) -> None:
     assert play(acme, link, "use", percent=50).json["data"]["data_used_mb"] >= 500
 
 
+def test_time_passes_for_one_link_alone(acme: Buyer) -> None:
+    service, rival = acme.service, buyer(acme.service)
+    old, new, others = acme.link(), acme.link(), rival.link()
+    clock = f"{SANDBOX}/clock"
+    for link_id in (MISSING, others["id"]):
+        sent = {"hours": 24, "link_id": link_id}
+        assert fields_of(acme.post(clock, json=sent)) == {"link_id": [sandbox.NO_SUCH_LINK]}
+    play(acme, old, "use", percent=1), play(acme, new, "use", percent=1)
+    advance(acme, 1)
+    reply = acme.post(clock, json={"hours": 24 * 8, "link_id": old["id"]})
+    assert reply.json["data"]["ahead_hours"] == 24 * 8 + 1
+    ahead = [
+        acme.get(f"{SANDBOX}?link_id={each}").json["data"]["ahead_hours"]
+        for each in (old["id"], new["id"], others["id"])
+    ]
+    assert ahead == [24 * 8 + 1, 1, 1]
+    found = [acme.read(each).json["data"]["activations"][0]["status"] for each in (old, new)]
+    assert found == ["expired", "active"]
+    assert service.container.counters.simulated_ahead([rival.id]) == timedelta(0)
+
+
 # A clean slate.
 
 
@@ -176,14 +199,14 @@ def test_a_clean_slate_lists_nothing_that_has_ended_and_plays_nothing(acme: Buye
 
 
 def test_only_a_slate_that_was_written_on_is_an_event(acme: Buyer) -> None:
-    log = acme.service.container.log
-    for reached in (False, True, True):
-        before = log.head()
-        if reached and not acme.get("/number-lookup/bulk").json["data"]["data"]:
+    heads = [acme.service.container.log.head()]
+    for is_written_on in (False, True, False):
+        if is_written_on:
             acme.finished_job([VALID])
-            before = log.head()
+            heads.append(acme.service.container.log.head())
         assert reset(acme).status_code == 200
-        assert (log.head() > before) is reached
+        heads.append(acme.service.container.log.head())
+    assert [later > earlier for earlier, later in pairwise(heads)] == [False, True, True, False]
 
 
 def test_a_link_that_lives_at_a_reset_stays_listed(acme: Buyer) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -226,6 +227,43 @@ def test_the_year_of_datev_begins_when_the_operator_says(trade: Trade) -> None:
     fields = file.read_bytes().decode("cp1252").partition("\r\n")[0].split(";")
     assert fields[10:16] == ["29098", "1", "20250701", "4", "20260201", "20260228"]
     assert {each.name[:4] for each in (out / "journal").iterdir()} == {"EXTF", "acco"}
+
+
+def test_each_wallet_is_rolled_forward_and_the_total_is_that_of_the_accounts(
+    made: Made,
+) -> None:
+    *rows, total = table(made.out / "wallets.csv")
+    index = table(made.out / "index.csv")
+    assert [row["closing"] for row in rows] == [row["closing"] for row in index]
+    for row in (*rows, total):
+        amounts = [Decimal(row[name]) for name in ("opening", *month_folder.MOVED)]
+        assert sum(amounts) == Decimal(row["closing"]), row
+    assert {row["customer_number"] for row in rows} == {"", "10001"}
+    lines = [each for row in index for each in table(made.out / f"statements/{row['number']}.csv")]
+    refunds = [line for line in lines if line["item"] == "refund"]
+    assert Decimal(total["given_back"]) == sum(Decimal(line["credit"]) for line in refunds)
+    others = {"total", "adjustment"}
+    debits = [line["debit"] for line in lines if line["debit"] and line["item"] not in others]
+    assert -Decimal(total["used"]) == sum(map(Decimal, debits))
+    held = {row["account"]: row for row in table(made.out / "trial-balance.csv")}
+    wallets = held["Liabilities:Wallets"]
+    assert Decimal(total["opening"]) == -Decimal(wallets["opening"])
+    assert Decimal(total["closing"]) == -Decimal(wallets["closing"])
+
+
+def test_a_folder_of_a_release_without_the_wallets_only_looks_otherwise(trade: Trade) -> None:
+    out = trade.make("earlier").out
+    (out / "wallets.csv").unlink()
+    sums = (out / "SHA256SUMS").read_text()
+    found = check_folder(trade.process, out, ACCOUNTS, ignore_progress)
+    assert [each["file"] for each in found.money] == ["wallets.csv"], "it was there"
+    kept = [line for line in sums.splitlines(keepends=True) if "wallets.csv" not in line]
+    (out / "SHA256SUMS").write_text("".join(kept))
+    found = check_folder(trade.process, out, ACCOUNTS, ignore_progress)
+    assert (found.money, [each["file"] for each in found.dress]) == (
+        [],
+        ["index.html", "wallets.csv"][1:],
+    )
 
 
 def with_customers(**names: str) -> dict[str, Any]:

@@ -185,18 +185,22 @@ def test_what_is_said_of_fewer_attempts_comes_first(
 def test_the_time_of_one_moves_beside_that_of_all_and_within_bounds(
     installation: Installation, process: Process, clock: SetClock
 ) -> None:
-    mine, other, year = uuid4(), uuid4(), timedelta(days=365)
+    mine, other, year = (uuid4(),), (uuid4(),), timedelta(days=365)
+    link = (*mine, uuid4())
     counters = process.counters
     together(installation, clock, 12, lambda it: it.counters.advance_simulated(TERM, mine))
     assert counters.advance_simulated(TERM) == TERM
-    ahead = [counters.simulated_ahead(each) for each in (mine, other, None)]
-    assert ahead == [13 * TERM, TERM, TERM]
+    assert counters.advance_simulated(2 * TERM, link) == 15 * TERM
+    ahead = [counters.simulated_ahead(each) for each in (mine, link, (*mine, uuid4()), other, ())]
+    assert ahead == [13 * TERM, 15 * TERM, 13 * TERM, TERM, TERM]
     for _ in range(9):
         counters.advance_simulated(year, mine)
     before = counters.simulated_ahead(mine)
     with pytest.raises(NotPossible):
         counters.advance_simulated(year, mine)
     assert counters.simulated_ahead(mine) == before
+    counters.reset_sandbox(mine[0])
+    assert [counters.simulated_ahead(each) for each in (mine, link, other)] == [TERM] * 3
 
 
 # Paces of providers.

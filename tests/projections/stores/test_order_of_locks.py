@@ -106,4 +106,4 @@ def test_a_clock_whose_links_cannot_be_asked_for_has_not_moved(installation: Ins
         connection.execute(text(refusing))
     with pytest.raises(IntegrityError):
         process.sandbox.advance(HOUR, OWNER)
-    assert process.counters.simulated_ahead(OWNER) == timedelta(0)
+    assert process.counters.simulated_ahead([OWNER]) == timedelta(0)

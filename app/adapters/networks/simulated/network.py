@@ -112,6 +112,7 @@ _REFUSED: Final = {
 }
 # How a suspension, a reactivation or an end can be scripted to fail; none of it has an effect.
 CHANGES: Final = {"refused": Rejected, "unreachable": Unavailable, "slow": OutcomeUnknown}
+Owner = tuple[UUID, ...]  # An organization and its link.
 # An endpoint, the present moment by its clock, and how far that is ahead of ours.
 Present = tuple[Subscription, datetime, timedelta]
 Change = Callable[[Subscription, datetime], Subscription]
@@ -125,7 +126,8 @@ class SimulatedNetwork(StockNetwork):
     With `sandbox` on, the plans that `Fault` lists fail on demand. `wait` blocks for a number of
     seconds. `patience` is how long callers wait for an outcome; a late outcome comes after it. Each
     `name` has its own tables. The time of an endpoint is `ahead` of `clock`, by the organization
-    that `owner_of` its ICCID returns; None for an eSIM that no link holds. That never changes.
+    and the link that `owner_of` its ICCID returns; none for an eSIM that no link holds. That never
+    changes.
 
     An addition under a known reference returns the earlier add-on. It is refused if it is for
     another plan, or if that add-on was removed since.
@@ -150,8 +152,8 @@ class SimulatedNetwork(StockNetwork):
         wait: Callable[[float], object],
         patience: timedelta = PATIENCE,
         name: str = SIMULATED,
-        ahead: Callable[[UUID | None, Connection], timedelta] = lambda *_: timedelta(0),
-        owner_of: Callable[[str], UUID | None] | None = None,
+        ahead: Callable[[Owner, Connection], timedelta] = lambda *_: timedelta(0),
+        owner_of: Callable[[str], Owner] = lambda _: (),
         scripted: Callable[[UUID, Callable[[], str]], str | None] = lambda *_: None,
     ) -> None:
         self.name = name
@@ -160,7 +162,7 @@ class SimulatedNetwork(StockNetwork):
         self._ahead = ahead
         self._owner_of = owner_of
         self._scripted = scripted
-        self._owners: dict[str, UUID] = {}
+        self._owners: dict[str, Owner] = {}
         self._identifiers = Identifiers(seed)
         self._inventory = Inventory(self._identifiers, name)
         self.metadata = self._inventory.metadata
@@ -205,7 +207,7 @@ class SimulatedNetwork(StockNetwork):
         fault = self._accept(plan)
         if not base_plan:
             raise Rejected("an endpoint needs a base plan")
-        owner = self._owner_of and self._owner_of(iccid)
+        owner = self._owner_of(iccid)
         with self._calls.changing(timeout_s) as call:
             earlier = self._earlier_result(call, iccid, reference)
             now, ahead = self._time(call, owner)
@@ -221,7 +223,7 @@ class SimulatedNetwork(StockNetwork):
 
     def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
         """Return the endpoint of an eSIM, unless its creation takes effect later."""
-        owner = self._owner_of and self._owner_of(iccid)
+        owner = self._owner_of(iccid)
         with self._calls.reading(timeout_s) as call:
             found = self._inventory.by_iccid(call.connection, iccid)
             now, _ = self._time(call, owner)
@@ -353,21 +355,20 @@ class SimulatedNetwork(StockNetwork):
         """
         return now + self.settles_after if fault is Fault.SLOW else now
 
-    def _owner(self, endpoint_id: str, timeout_s: float) -> UUID | None:
+    def _owner(self, endpoint_id: str, timeout_s: float) -> Owner:
         """Return whose an endpoint is, before a connection is held: the log may be asked."""
-        known = self._owners.get(endpoint_id)
-        if known is not None or self._owner_of is None:
+        if (known := self._owners.get(endpoint_id)) is not None:
             return known
         with self._calls.reading(timeout_s) as call:
             found = self._inventory.by_id(call.connection, endpoint_id)
-        owner = self._owner_of(found.iccid) if found else None
-        if owner is not None:
+        owner = self._owner_of(found.iccid) if found else ()
+        if owner:
             if len(self._owners) >= OWNERS_MAX:
                 self._owners.clear()
             self._owners[endpoint_id] = owner
         return owner
 
-    def _fail_if_scripted(self, endpoint_id: str, timeout_s: float) -> UUID | None:
+    def _fail_if_scripted(self, endpoint_id: str, timeout_s: float) -> Owner:
         """Return whose an endpoint is, unless a change of it was scripted to fail."""
         owner = self._owner(endpoint_id, timeout_s)
 
@@ -376,14 +377,14 @@ class SimulatedNetwork(StockNetwork):
                 found = self._inventory.by_id(call.connection, endpoint_id)
             return found.iccid if found else ""
 
-        how = self._scripted(owner, iccid) if owner is not None else None
+        how = self._scripted(owner[0], iccid) if owner else None
         if how == "slow":
             self._wait(timeout_s)
         if how is not None:
             raise CHANGES[how](f"the sandbox plays a change that is {how}")
         return owner
 
-    def _time(self, call: Call, owner: UUID | None) -> tuple[datetime, timedelta]:
+    def _time(self, call: Call, owner: Owner) -> tuple[datetime, timedelta]:
         """Return the present moment of an organization's links, and how far it is ahead."""
         ahead = self._ahead(owner, call.connection)
         return call.now + ahead, ahead
@@ -396,9 +397,7 @@ class SimulatedNetwork(StockNetwork):
         if is_new and fault is Fault.LOST_REPLY:
             raise OutcomeUnknown("the sandbox plays a reply that is lost")
 
-    def _present(
-        self, call: Call, endpoint_id: str, owner: UUID | None, *, lock: bool = True
-    ) -> Present:
+    def _present(self, call: Call, endpoint_id: str, owner: Owner, *, lock: bool = True) -> Present:
         found = self._inventory.by_id(call.connection, endpoint_id, lock=lock)
         now, ahead = self._time(call, owner)
         if found is None or found.created_at > now:

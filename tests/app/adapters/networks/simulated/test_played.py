@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from app.adapters.networks.simulated.identifiers import Identifiers
-from app.adapters.networks.simulated.network import NETWORKS, SimulatedNetwork
+from app.adapters.networks.simulated.network import NETWORKS, Owner, SimulatedNetwork
 from app.adapters.networks.simulated.subscription import NoPlan, Subscription, addon_of, create
 from domain.links.network import Endpoint, NetworkStatus, ProviderPlan, Usage
 from tests.contracts.esim_networks import TIMEOUT_S, SimulatedSide
@@ -31,12 +31,15 @@ class Owned:
         self.clock, self._database = side.clock, side.database()
         self.ahead: dict[UUID | None, timedelta] = {}
         self.owners: dict[str, UUID] = {}  # By ICCID.
-        theirs: Any = {"ahead": self._ahead, "owner_of": self.owners.get}
+        theirs: Any = {"ahead": self._ahead, "owner_of": self._owner_of}
         its = (self._database, side.clock, "seed")
         self.network = SimulatedNetwork(*its, sandbox=True, wait=id, **theirs)
 
-    def _ahead(self, owner: UUID | None, _: Connection) -> timedelta:
-        return self.ahead.get(owner, timedelta(0))
+    def _owner_of(self, iccid: str) -> Owner:
+        return (self.owners[iccid],) if iccid in self.owners else ()
+
+    def _ahead(self, owner: Owner, _: Connection) -> timedelta:
+        return self.ahead.get(owner[0] if owner else None, timedelta(0))
 
     def create(self, plan: ProviderPlan = PLAN) -> Endpoint:
         [esim, *_] = self.network.available_esims(plan, None, "", page=0, timeout_s=TIMEOUT_S)
