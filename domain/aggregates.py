@@ -1,6 +1,7 @@
 """Every kind of aggregate; importing this module makes every topic of the log known."""
 
 from collections.abc import Iterable
+from functools import cache
 
 from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.currency import Ledger
@@ -64,6 +65,6 @@ def topics_but(uses: Iterable[type[Event]]) -> frozenset[str]:
     return _topics_of(Event).difference(*map(_topics_of, uses))
 
 
+@cache
 def _topics_of(kind: type[Event]) -> frozenset[str]:
-    kinds = (kind, *kinds_below(kind))
-    return frozenset(each.TOPIC for each in kinds if hasattr(each, "TOPIC"))
+    return frozenset(each.TOPIC for each in (kind, *kinds_below(kind)) if hasattr(each, "TOPIC"))

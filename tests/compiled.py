@@ -1,6 +1,6 @@
-"""Statements that the processes of tests share: each process would compile the same ones anew."""
+"""What the processes of tests share: each would define, compile and compare the same anew."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cache, partial
 from threading import Lock
@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.util import LRUCache
 
+from app import settings
 from app.adapters.networks.simulated import network
 from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.inventory import Inventory
@@ -81,8 +82,17 @@ def _like_the_first(name: str, make: Callable[[Container], Any], container: Cont
     return made
 
 
+_compare = settings._refuse_misspelt  # noqa: SLF001  # It takes longer than all else of a start.
+
+
+@cache
+def _refuse_misspelt(names: Sequence[str], given: frozenset[str]) -> None:
+    _compare([*names], dict.fromkeys(given, ""))
+
+
 def share() -> None:
     """Let all processes of this interpreter share their statements from now on."""
+    settings._refuse_misspelt = lambda names, its: _refuse_misspelt((*names,), frozenset(its))  # noqa: SLF001  # As above.
     sqlite.create_engine = postgres.create_engine = _engine
     network.Inventory = _known_inventory
     for name in _OWN:

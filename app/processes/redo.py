@@ -97,7 +97,7 @@ def collect(container: Container) -> bool:
 
 
 def undone(container: Container) -> list[Undone] | None:
-    """Return what was done and the log does not have, oldest first; None where no list is listed.
+    """Return what was done and the log does not have, oldest first; None where no list is made.
 
     What was done again since then is left out. Raises OSError as `take` does.
     """

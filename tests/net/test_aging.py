@@ -12,6 +12,8 @@ from tests.seeds import Seed
 
 LINKS = "/v1/links"
 
+pytestmark = pytest.mark.any_database  # What they ask of a database `test_links` asks, too.
+
 
 @pytest.fixture(name="house")
 def aging(tmp_path: Path, migrated: Seed) -> Iterator[House]:

@@ -5,7 +5,6 @@ actor raises or not, because the log says what is due and asks for it again.
 """
 
 import logging
-import time
 from collections.abc import Callable, Iterator, Sequence
 from operator import methodcaller
 from typing import Any
@@ -23,12 +22,12 @@ from pika.exceptions import AMQPChannelError, ChannelClosedByBroker, NackError, 
 
 from app.adapters.queues.connection import NOT_FOUND, BrokerAway, SharedChannel, publish
 from app.settings import WrongSetting
+from projections.engine.complaint import Complaint
 
 # Dramatiq pauses for 3 s and 5 s after a lost connection; with 1 s each, work resumes within 5 s.
 dramatiq.worker.CONSUMER_RESTART_DELAY_SECS = 1.0
 dramatiq.worker.POST_PROCESS_MESSAGE_RETRY_DELAY_SECS = 1
 
-SAY_EVERY_S = 15.0
 # Options of a message at which Dramatiq would hold it back, or its thread would die.
 FOREIGN = {"eta", "throws", "pipe_target"}
 
@@ -86,28 +85,6 @@ class DurableConsumer(_RabbitmqConsumer):
             yield None, None, None
 
 
-class SeldomLost(logging.Filter):
-    """Passes Dramatiq's log line on a lost connection once in 15 s, instead of every second."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._said = float("-inf")
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Drop a line that was just logged."""
-        if "connection error" not in str(record.msg):
-            return True
-        now = time.monotonic()
-        if now < self._said + SAY_EVERY_S:
-            return False
-        self._said = now
-        return True
-
-    def listen(self, queue: str) -> None:
-        """Filter the lines of the consumer of a queue."""
-        logging.getLogger(f"dramatiq.worker.ConsumerThread({queue})").addFilter(self)
-
-
 # Defaults of parameters that a URL lacks, so that we notice a broker that is gone or blocked.
 DEFAULTS = {
     "heartbeat": "15",
@@ -139,7 +116,7 @@ class DurableBroker(RabbitmqBroker):
         super().__init__(confirm_delivery=True, middleware=[])
         self.parameters = servers
         self._shared = SharedChannel(servers)
-        self._seldom_lost = SeldomLost()
+        self._lost = Complaint("the connection to RabbitMQ", ConnectionClosed)
         self.logger.addFilter(lambda record: "of the same type twice" not in record.msg)
         # pika logs six lines and two tracebacks for each failed connection; our error says the
         # same.
@@ -201,9 +178,19 @@ class DurableBroker(RabbitmqBroker):
         Dramatiq fetches two per thread. The second would wait behind a long one while other workers
         are idle, and might miss its deadline for acknowledgement (30 minutes).
         """
-        self._seldom_lost.listen(queue_name)
+        its = logging.getLogger(f"dramatiq.worker.ConsumerThread({queue_name})")
+        its.addFilter(self._is_other)
         self.declare_queue(queue_name, ensure=True)
-        return DurableConsumer(self, queue_name, max(1, prefetch // 2), timeout)
+        consumer = DurableConsumer(self, queue_name, max(1, prefetch // 2), timeout)
+        self._lost.over()
+        return consumer
+
+    def _is_other(self, record: logging.LogRecord) -> bool:
+        """Complain of a lost connection once a minute, where Dramatiq would each second."""
+        given: Any = record.args
+        if is_lost := "connection error" in str(record.msg):
+            self._lost.of(given[-1])
+        return not is_lost
 
     def close(self) -> None:
         """Close the publishing connection; consumers close with their workers."""
