@@ -18,7 +18,7 @@ from app.processes.readiness import what_is_missing, wrong_price
 from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all
 from domain.accounts.approvals import ALONE_AFTER, PEOPLE
-from domain.accounts.organization import OF_MACHINES, ApiClient, api_client_id
+from domain.accounts.organization import OF_MACHINES, ApiClient
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.catalogue.plan import SIMULATED
 from domain.cause import is_operator
@@ -294,5 +294,5 @@ def _checkpoints(container: Container) -> Iterator[Finding]:
 
 
 def _has_demo(container: Container) -> bool:
-    demo = container.log.find(ApiClient, api_client_id(DEMO_CLIENT_ID))
+    demo = container.log.find(ApiClient, ApiClient.id_of(DEMO_CLIENT_ID))
     return demo is not None and not demo.revoked
