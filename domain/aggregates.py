@@ -12,7 +12,7 @@ from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient, Organization, SecretRotation
 from domain.accounts.prices import LookupPrice
 from domain.accounts.providers import Provider
-from domain.accounts.wallet import Adjustment, Deposit, Wallet
+from domain.accounts.wallet import BOOKINGS, Wallet
 from domain.catalogue.plan import Plan
 from domain.finance.month import Month
 from domain.links.esim import Esim
@@ -29,8 +29,7 @@ from domain.webhooks.endpoint import WebhookEndpoint, WebhookList, WebhookReques
 
 AGGREGATES: tuple[type[Root], ...] = (
     Wallet,
-    Deposit,
-    Adjustment,
+    *BOOKINGS.values(),
     ApprovalLimit,
     LookupPrice,
     Proposal,

@@ -126,12 +126,17 @@ class InsufficientBalance(Refused):
     cause = "the wallet has less than the price; `required`, `available`, `currency`"
     advice = "deposit, then the same request"
 
-    def __init__(self, required_micros: int, available_micros: int, currency: str) -> None:
+    def __init__(
+        self, required_micros: int, available_micros: int, currency: str, claim_micros: int = 0
+    ) -> None:
         required, available = format_amount(required_micros), format_amount(available_micros)
         message = (
             f"The wallet balance does not cover this charge: {required} {currency} is required, "
             f"{available} {currency} is available."
         )
+        if claim_micros:
+            claim = f"{format_amount(claim_micros)} {currency} is owed for a reversed deposit"
+            message += f" {claim}, which the next deposit settles first."
         super().__init__(message, required=required, available=available, currency=currency)
 
     @classmethod

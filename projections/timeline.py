@@ -9,12 +9,12 @@ from msgspec import to_builtins
 
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.refund_by_hand import RefundByHand
-from domain.accounts.wallet import Wallet, kind_and_direction
+from domain.accounts.wallet import Wallet, kind_of
 from domain.cost import Cost
 from domain.links.bought_plan import BoughtPlan
-from domain.links.esim import esim_id
+from domain.links.esim import Esim
 from domain.links.link import Link, named
-from domain.links.lost_order import lost_order_id
+from domain.links.lost_order import LostOrder
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.log.aggregate import Event
 from domain.log.log import Log
@@ -43,10 +43,10 @@ class TimelineEntry(NamedTuple):
 
 def timeline_of(log: Log, vault: Vault, link: Link, entries: Iterable[int]) -> list[TimelineEntry]:
     """Return every event about a link, whoever owns it; `entries` are positions of its money."""
-    own = log.streams([link.id, *link.changes, lost_order_id(link.id)])
+    own = log.streams([link.id, *link.changes, LostOrder.id_of(link.id)])
     # Those of a lost order too. An eSIM may have been another link's before and after.
     iccids = {iccid for each in own if (iccid := getattr(each.event, "iccid", None))}
-    esims = log.streams([esim_id(link.network, each) for each in iccids])
+    esims = log.streams([Esim.id_of(link.network, each) for each in iccids])
     own += [each for each in esims if getattr(each.event, "link_id", None) == link.id]
     own += [each for position in entries for each in log.read(position - 1, 1)]
     return [
@@ -84,7 +84,7 @@ def _facts(event: Event, vault: Vault) -> Facts:
 
 def _entry(event: Wallet.Moved) -> Facts:
     return {
-        "kind": kind_and_direction(event)[0],
+        "kind": kind_of(event),
         "amount": format_amount(abs(event.amount_micros)),
         "currency": event.currency,
         "transaction_id": event.transaction_id,

@@ -199,13 +199,13 @@ class Parts(Container):
     def deposit(self, organization_id: UUID, amount: str, reference: str = "") -> None:
         """Pay an amount in, under a reference of its own unless it is given one."""
         paid = parse_amount(amount), reference or str(uuid4())
-        self.accounts.deposit(organization_id, *paid, self.cause())
+        self.accounts.move("deposit", organization_id, *paid, self.cause())
 
     def adjust(
         self, organization_id: UUID, micros: int, reason: str = "a correction", reference: str = ""
     ) -> None:
         once = reference or str(uuid4())
-        self.accounts.adjust(organization_id, micros, reason, self.cause(), reference=once)
+        self.accounts.move("adjustment", organization_id, micros, once, self.cause(), reason=reason)
 
     def look_up(
         self,

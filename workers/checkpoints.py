@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from domain.cause import Cause, Clock
 from domain.errors import Conflict, NotPossible
 from domain.log.log import Log
-from domain.log.origin import LogOrigin, log_origin_id
+from domain.log.origin import LogOrigin
 from projections.audit.checkpoint import Checkpoint, SignedCheckpoint
 from projections.audit.stored_tree import StoredTree
 from projections.audit.tree_builder import TreeBuilder
@@ -92,7 +92,7 @@ class Checkpoints:
 
     def origin(self) -> str:
         """Return what checkpoints call this log, or will call it."""
-        fixed, newest = self.log.find(LogOrigin, log_origin_id()), self.checkpoint_store.newest()
+        fixed, newest = self.log.find(LogOrigin, LogOrigin.id_of()), self.checkpoint_store.newest()
         if fixed is not None:
             return fixed.origin
         return newest.signed.checkpoint.origin if newest is not None else self.name
@@ -138,11 +138,11 @@ class Checkpoints:
     def _fixed_origin(self) -> str:
         """Return the origin, which the log keeps from its first checkpoint on."""
         if self._origin is None:
-            if self.log.find(LogOrigin, log_origin_id()) is None:
+            if self.log.find(LogOrigin, LogOrigin.id_of()) is None:
                 fixed = LogOrigin.begin(
                     LogOrigin.Fixed,
                     Cause(self.clock(), "checkpoint"),
-                    log_origin_id(),
+                    LogOrigin.id_of(),
                     origin=self.origin(),
                 )
                 with suppress(Conflict):  # Another process was first.

@@ -18,7 +18,7 @@ from domain.cause import Cause, lies_ahead
 from domain.errors import NO_ESIM, REJECTED, Conflict, IncompleteNetworkAnswer, ProvisioningError
 from domain.links.create import ProvisioningRules
 from domain.links.driver import Commit, S
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import Esim
 from domain.links.failing import purchase
 from domain.links.link import Link, Stage
 from domain.links.lost_order import LostOrder, claim, is_claimed, may_adopt, search_span
@@ -166,7 +166,7 @@ class CreateEndpoint(Creating[Made]):
                     break
                 start, over = link.id.int % len(found), 0
                 for each in [*found[start:], *found[:start]]:
-                    esim = self.log.find(Esim, esim_id(network.name, each.iccid))
+                    esim = self.log.find(Esim, Esim.id_of(network.name, each.iccid))
                     if esim is None or esim.link_id is None:
                         yield profile, each, esim
                     elif self._is_spent(esim.link_id):
@@ -231,7 +231,7 @@ class CreateEndpoint(Creating[Made]):
 
     def _release(self, link: Link) -> Link:
         assert link.iccid is not None
-        esim = self.log.get(Esim, esim_id(link.network, link.iccid))
+        esim = self.log.get(Esim, Esim.id_of(link.network, link.iccid))
         if esim.link_id != link.id:
             raise Conflict(link.id)  # Another worker was first and has ended the link.
         stock(self.networks.of(link.network)).release_esim(link.iccid, timeout_s=CALL_S)

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass
 
 from domain.cause import Cause, Clock
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import Esim
 from domain.links.lost_order import (
     LostOrder,
     claim,
@@ -64,7 +64,7 @@ class LostOrders:
         order, network = lost.order, by_order(self.networks.of(lost.network))
         taken_back = network.take_back(order, timeout_s=CALL.total_seconds())
         cause = self._cause(lost)
-        esim = self.log.get(Esim, esim_id(lost.network, order.iccid))
+        esim = self.log.get(Esim, Esim.id_of(lost.network, order.iccid))
         if esim.link_id is not None:
             esim.release(lost.link_id, cause)
         lost.record_ended(cause, taken_back=taken_back)

@@ -11,7 +11,7 @@ from itertools import islice
 from domain.accounts.wallet import Wallet
 from domain.cause import Cause
 from domain.errors import Conflict, NotPossible
-from domain.finance.month import Month, month_id
+from domain.finance.month import Month
 from domain.log.log import Log
 from domain.months import first_instant, month_of, months_before, next_month
 from workers.cut_off import CutOff
@@ -55,7 +55,7 @@ class MonthEnd:
         """Return the months that ended over an hour ago and are not closed."""
         open_month = month_of(self._cut_off.now() - SETTLES_AFTER - OVERDUE_AFTER)
         newest = month_of(first_instant(open_month) - timedelta(days=1))
-        if self._log.find(Month, month_id(newest)) is not None:
+        if self._log.find(Month, Month.id_of(newest)) is not None:
             return []  # Months are closed in order, so all are.
         return [*self._not_closed(open_month)]
 
@@ -81,14 +81,14 @@ class MonthEnd:
     def closed_too_early(self) -> str | None:
         """Return the present month if it is closed, although it has not ended."""
         present = month_of(self._cut_off.now())
-        return None if self._log.find(Month, month_id(present)) is None else present
+        return None if self._log.find(Month, Month.id_of(present)) is None else present
 
     def _not_closed(self, open_month: str) -> Iterator[str]:
         """Yield the months since the first wallet that are over and not closed, oldest first."""
         opened = self._log.first(Wallet.Opened)
         first = open_month if opened is None else month_of(opened.timestamp)
         for month in months_before(first, open_month):
-            if self._log.find(Month, month_id(month)) is None:
+            if self._log.find(Month, Month.id_of(month)) is None:
                 yield month
 
     def _close(self, month: str, cause: Cause) -> bool:

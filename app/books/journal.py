@@ -21,6 +21,8 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from app.books.postings import (
+    CLAIMS,
+    DEPOSITS,
     PLAY_MONEY,
     WALLETS,
     opposite_of,
@@ -48,10 +50,11 @@ EACH = f"{WALLETS}:*"  # In whose name at a program the number of the customer t
 # Each of these needs an account; those below may have their own.
 INCOME = ("Income", "Income:Refunds")
 PROVIDERS = ("Expenses:Providers", "Liabilities:Providers")
-ROOTS = ("Assets:Deposits", WALLETS, *INCOME, "Expenses:Adjustments", *PROVIDERS, ROUNDING)
+ROOTS = (DEPOSITS, WALLETS, *INCOME, "Expenses:Adjustments", *PROVIDERS, ROUNDING)
 # Without an account of its own play money cannot be booked, least of all as a deposit.
 BELOW = [
     PLAY_MONEY,
+    CLAIMS,
     *(f"{root}:{word_of(kind)}" for root in INCOME for kind in CHARGED_FOR.values()),
 ]
 Accounts = Mapping[str, Any]  # The file of the operator, as it was read and checked.

@@ -1,6 +1,6 @@
 """The margin: revenue, refunds and the costs of providers, from the log alone in one pass.
 
-Revenue is the sum of all charges; deposits and adjustments do not count.
+Revenue is the sum of all charges; what is booked by itself does not count.
 """
 
 from collections import Counter, defaultdict

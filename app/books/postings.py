@@ -1,6 +1,7 @@
 """What events post to the accounts of the books, and the work of providers that costs something.
 
-Accounts have the names that Beancount gives to their kinds. Deposits are an asset, wallets a
+Accounts have the names that Beancount gives to their kinds. Deposits are an asset, of which what is
+reversed and paid out is taken, as is what is owed for reversed deposits (claims); wallets are a
 liability, charges income and refunds their contra account. What providers charge is an expense, and
 a liability to them.
 """
@@ -9,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from domain.accounts.wallet import SANDBOX_DEPOSIT, Wallet, kind_refunded
+from domain.accounts.wallet import Wallet, kind_of, kind_refunded
 from domain.catalogue.plan import SIMULATED
 from domain.cost import Cost
 from domain.links.bought_plan import BoughtPlan
@@ -21,7 +22,10 @@ from domain.lookups.number_lookup import NumberLookup
 from projections.engine.read_model import Uses
 
 WALLETS = "Liabilities:Wallets"
-PLAY_MONEY = "Assets:Sandbox-deposits"
+PLAY_MONEY, DEPOSITS, CLAIMS = "Assets:Sandbox-deposits", "Assets:Deposits", "Assets:Claims"
+# What is opposite a wallet by the kind of its entry, where that is no charge and no refund.
+BOOKED_ON = {"deposit": DEPOSITS, "reversal": DEPOSITS, "payout": DEPOSITS, "claim": CLAIMS}
+BOOKED_ON |= {"sandbox_deposit": PLAY_MONEY, "adjustment": "Expenses:Adjustments"}
 COSTLY: Uses = (
     NumberLookup.Answered,
     BulkJob.ItemsCompleted,
@@ -87,16 +91,12 @@ def opposite_of(entry: Wallet.Moved) -> Posting:
     """Return the posting that is opposite the wallet of an entry."""
     match entry:
         case Wallet.Charged():
-            account, micros = f"Income:{word_of(entry.kind)}", -entry.amount_micros
+            account = f"Income:{word_of(entry.kind)}"
         case Wallet.Refunded():
-            account, micros = f"Income:Refunds:{word_of(kind_refunded(entry))}", entry.amount_micros
-        case Wallet.Deposited():
-            is_play = entry.reference.type == SANDBOX_DEPOSIT
-            account = PLAY_MONEY if is_play else "Assets:Deposits"
-            micros = entry.amount_micros
+            account = f"Income:Refunds:{word_of(kind_refunded(entry))}"
         case _:
-            account, micros = "Expenses:Adjustments", entry.amount_micros
-    return Posting(account, entry.currency, micros)
+            account = BOOKED_ON[kind_of(entry)]
+    return Posting(account, entry.currency, entry.change_micros)
 
 
 def wallet_of(number: str | None) -> str:

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from app.books.postings import COSTLY, LEFT_OVER, work_of
-from domain.accounts.wallet import DEPOSIT, Wallet
+from domain.accounts.wallet import SANDBOX_DEPOSIT, Wallet
 from domain.catalogue.file_errors import FileRefused
 from domain.log.log import Log
 from domain.money import AMOUNT_MICROS_MAX, MICROS
@@ -31,6 +31,7 @@ ERRORS_MAX = 20  # Errors in one report; if there are more, they probably have o
 SEPARATORS = (";", ",", "\t")
 
 Period = Literal["day", "month"]
+BANKED = (Wallet.Deposited, Wallet.Reversed, Wallet.PaidOut)
 LENGTHS: dict[Period, int] = {"day": len("2026-01-31"), "month": len("2026-01")}
 
 Mark = Literal["point", "comma"]
@@ -288,10 +289,10 @@ def costs_of(
 
 
 def deposits_of(log: Log, progress: Progress = ignore_progress) -> Iterator[Ours]:
-    """Yield every deposit, of all organizations; no bank knows of play money."""
-    for position, event in read_events(log, (Wallet.Deposited,), progress):
-        if isinstance(event, Wallet.Deposited) and event.reference.type == DEPOSIT:
-            micros, currency = event.amount_micros, event.currency
+    """Yield what a bank knows of all organizations: deposits, reversals, payouts; no play money."""
+    for position, event in read_events(log, BANKED, progress):
+        if isinstance(event, Wallet.Moved) and event.reference.type != SANDBOX_DEPOSIT:
+            micros, currency = event.change_micros, event.currency
             yield Ours(position, event.timestamp, event.reference.id, micros, currency)
 
 
@@ -320,9 +321,9 @@ def reconcile_deposits(
     month: str | None = None,
     progress: Progress = ignore_progress,
 ) -> Reconciliation:
-    """Compare a bank's statement with the deposits.
+    """Compare a bank's statement with the deposits, reversals and payouts.
 
-    What the bank has paid to others is left out, but not what it took back of a deposit. A
+    What else the bank has paid to others is left out, but not what it took back of a deposit. A
     reference is shared if several organizations use it; within one each is unique.
     """
     ours = [*deposits_of(log, progress)]

@@ -11,7 +11,7 @@ from app.bootstrap.container import Container
 from app.security.key_file import SigningKeysError
 from app.security.keys import SharedSecrets
 from app.security.tokens import LEEWAY_S
-from domain.accounts.organization import ApiClient, api_client_id
+from domain.accounts.organization import ApiClient
 from domain.webhooks.endpoint import WebhookEndpoint
 from projections.stores.notes import Note
 
@@ -94,7 +94,7 @@ def _lost_secrets(
 def active_clients(container: Container) -> list[ApiClient]:
     """Return the clients that are not revoked, oldest first, with what the log says of them."""
     rows = [row for row in container.views.read(container.clients.all) if not row.revoked]
-    return [container.log.get(ApiClient, api_client_id(row.client_id)) for row in rows]
+    return [container.log.get(ApiClient, ApiClient.id_of(row.client_id)) for row in rows]
 
 
 def active_endpoints(container: Container) -> list[WebhookEndpoint]:

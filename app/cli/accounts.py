@@ -17,6 +17,7 @@ from app.cli.arguments import (
     ABOVE_ZERO,
     AMOUNTS_MAY_BE_NEGATIVE,
     AT_LEAST_ZERO,
+    DATE,
     NOT_ZERO,
     WORDS,
     OrWord,
@@ -32,6 +33,7 @@ from app.cli.session import Session, holder_of_key, user
 from app.security.secrets import new_client_id, new_client_secret, new_operator_key
 from app.settings import RATE_LIMIT_MAX
 from domain.accounts.approvals import PEOPLE, Kind, Proposal, WaitsForApproval
+from domain.accounts.commands import Moving
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import MANAGES, RIGHTS, Operator, Right
 from domain.accounts.organization import (
@@ -43,7 +45,7 @@ from domain.accounts.organization import (
     not_over,
 )
 from domain.accounts.refund_by_hand import HandRefund
-from domain.accounts.wallet import PAID_IN, Metadata, Wallet, wallet_id
+from domain.accounts.wallet import BOOKED, Metadata, Wallet, wallet_id
 from domain.cause import Cause
 from domain.errors import refuse
 from domain.money import format_amount
@@ -53,7 +55,7 @@ from projections.models.organizations import OrganizationRow
 from projections.models.wallets import WalletRow
 
 HOUR = timedelta(hours=1)
-NO_CHARGES = {"refund", *PAID_IN}
+NO_CHARGES = {"refund", *BOOKED}
 SHOWN_ONCE = "The secret is not kept and cannot be shown again."
 KEY_IS_KNOWN = (
     "The key is not kept and cannot be shown again. You have seen it, so its holder should now run "
@@ -120,11 +122,6 @@ COLOUR = Text("#rrggbb|none", _read_colour, "{!r} is not a colour such as #1a4fa
 LOGO = Text("file|none", _read_logo, f"{{!r}} is not a {LOGO_RULE}, or none")
 
 
-class _Balance(Shape):
-    balance: str
-    currency: str
-
-
 class _Organization(Shape):
     id: UUID
     name: str
@@ -134,7 +131,7 @@ class _Organization(Shape):
     lookup_enabled: bool
     rate_limit: int | None
     spending_limit: str | None
-    wallet: _Balance | None
+    wallet: Facts | None
     proposals: list[UUID] | UnsetType = UNSET  # What waits for another operator.
     customer_number: str | UnsetType = UNSET
     brand_colour: str | UnsetType = UNSET
@@ -151,7 +148,8 @@ def _organization(
         proposals=[each.id for each in proposed] or UNSET,
         price_per_lookup=amount_of(its.price_micros),
         rate_limit=its.rate_limit_per_minute,
-        wallet=wallet and _Balance.of(wallet),
+        wallet=wallet
+        and {"balance": format_amount(wallet.balance_micros), "currency": wallet.currency},
     )
 
 
@@ -384,6 +382,7 @@ class _Wallet(Shape):
     organization: UUID
     balance: str
     currency: str
+    open_claim: str | UnsetType = UNSET  # What it owes for reversed deposits.
     # What a command has done with it, or proposes.
     adjustment: UUID | UnsetType = UNSET
     proposal: UUID | UnsetType = UNSET
@@ -402,9 +401,19 @@ class _Proposal(Shape):
     transaction: UUID | None
     subject: str | None  # An operator or client; and which rights or scopes it gets.
     may: Sequence[str] | None
+    deposit: str | UnsetType  # Which one a reversal takes back.
+    value_date: str | UnsetType
     proposed_by: Named
     proposed_at: datetime
     state: str  # `void`: whoever has proposed it is revoked.
+
+
+reason_option = click.option(
+    "--reason", required=True, type=WORDS, help="Shown to the organization."
+)
+value_date_option = click.option(
+    "--value-date", required=True, type=DATE, metavar="YYYY-MM-DD", help="That of the bank."
+)
 
 
 @wallet.command("deposit", right="money", context_settings=AMOUNTS_MAY_BE_NEGATIVE)
@@ -419,17 +428,16 @@ def deposit(session: Session, organization_id: UUID, amount: int, reference: str
 
     The same reference twice is one deposit; with another amount it is refused.
     """
-    cause, pay_in = session.cause, session.container.accounts.deposit
-    return _moved(session, lambda: _Wallet.of(pay_in(organization_id, amount, reference, cause)))
+    return _booked(session, "deposit", (organization_id, amount, reference))
 
 
 @wallet.command("adjust", right="money", context_settings=AMOUNTS_MAY_BE_NEGATIVE)
 @organization_argument
 @click.argument("amount", type=NOT_ZERO, metavar="AMOUNT")
 @click.option("--reference", required=True, type=WORDS, help="Of the correction; once for each.")
-@click.option("--reason", required=True, type=WORDS, help="Shown to the organization.")
+@reason_option
 def adjust(
-    session: Session, organization_id: UUID, amount: int, reference: str, reason: str
+    session: Session, organization_id: UUID, amount: int, reference: str, **facts: Any
 ) -> _Wallet:
     """Correct a balance; a negative AMOUNT takes money away, but never below zero.
 
@@ -438,19 +446,50 @@ def adjust(
 
     The same reference twice is one correction; with another amount or reason it is refused.
     """
-    cause, accounts = session.cause, session.container.accounts
+    return _booked(session, "adjustment", (organization_id, amount, reference), **facts)
 
-    def correct() -> _Wallet:
-        made = accounts.adjust(organization_id, amount, reason, cause, reference=reference)
-        return _Wallet.of(accounts.wallet(organization_id), adjustment=made.id, state=made.state)
 
-    return _moved(session, correct)
+@wallet.command("reverse", right="money")
+@organization_argument
+@click.argument("deposit", type=WORDS, metavar="DEPOSIT")
+@click.option("--reference", required=True, type=WORDS, help="Of the reversal.")
+@reason_option
+@value_date_option
+@click.option("--amount", type=ABOVE_ZERO, help="A part; else all of the deposit.")
+def reverse(
+    session: Session, organization_id: UUID, amount: int | None, reference: str, **facts: Any
+) -> _Wallet:
+    """Take back the deposit with the reference DEPOSIT: its payer has got the money back.
+
+    What the wallet lacks is owed: while such a claim is open nothing can be bought, and whatever
+    comes in settles it first.
+
+    Waits for another operator as a deposit does. A deposit is reversed once: the same command again
+    is one reversal, with another reference or amount it is refused.
+    """
+    return _booked(session, "reversal", (organization_id, amount, reference), **facts)
+
+
+@wallet.command("payout", right="money", context_settings=AMOUNTS_MAY_BE_NEGATIVE)
+@organization_argument
+@click.argument("amount", type=ABOVE_ZERO, metavar="AMOUNT")
+@click.option("--reference", required=True, type=WORDS, help="Of the payment; once for each.")
+@reason_option
+@value_date_option
+def pay_out(
+    session: Session, organization_id: UUID, amount: int, reference: str, **facts: Any
+) -> _Wallet:
+    """Pay AMOUNT back to a partner, never more than the wallet holds; you tell the bank.
+
+    Waits for another operator as a deposit does. The same reference twice is one payout.
+    """
+    return _booked(session, "payout", (organization_id, amount, reference), **facts)
 
 
 @wallet.command("refund", right="money")
 @id_argument("transaction_id", "TRANSACTION")
 @click.option("--reference", required=True, type=WORDS, help="Of the refund; once per charge.")
-@click.option("--reason", required=True, type=WORDS, help="Shown to the organization.")
+@reason_option
 @click.option("--amount", type=ABOVE_ZERO, help="A part; else all that is left of the charge.")
 def refund(
     session: Session, transaction_id: UUID, reference: str, reason: str, amount: int | None
@@ -470,7 +509,7 @@ def refund(
     def give_back() -> _Wallet:
         done = accounts.refund(stream_id, request, cause)
         given = done.refund
-        return _Wallet.of(
+        return _wallet(
             accounts.wallet(done.organization_id),
             transaction_id=given.transaction_id,
             amount=format_amount(given.amount_micros),
@@ -483,7 +522,7 @@ def refund(
 @organization_argument
 def show_wallet(session: Session, organization_id: UUID) -> _Wallet:
     """Show a balance as the log has it now."""
-    return _Wallet.of(session.container.accounts.wallet(organization_id))
+    return _wallet(session.container.accounts.wallet(organization_id))
 
 
 @adjustments.command("list", right=None)
@@ -537,6 +576,8 @@ def _proposal(session: Session, waiting: Proposal) -> _Proposal:
         made,
         state=state,
         transaction=made.transaction_id,
+        deposit=made.deposit or UNSET,
+        value_date=UNSET if made.value_date is None else str(made.value_date),
         proposed_by=session.named(waiting.proposed_by),
         proposed_at=waiting.created_on,
     )
@@ -558,6 +599,29 @@ def _charged_for(session: Session, transaction_id: UUID) -> tuple[UUID, Metadata
     return UUID(found.reference.id), found.metadata
 
 
+def _wallet(its: Wallet, **done: Any) -> _Wallet:
+    return _Wallet.of(its, open_claim=amount_of(its.claim_micros) or UNSET, **done)
+
+
+def _booked(
+    session: Session, kind: Moving, given: tuple[UUID, int | None, str], **facts: Any
+) -> _Wallet:
+    """Book in a wallet, as `Accounts.move`."""
+    cause, accounts = session.cause, session.container.accounts
+
+    def book() -> _Wallet:
+        made = accounts.move(kind, *given, cause, **facts)
+        done: dict[str, Any] = {}
+        if kind == "adjustment":
+            done = {"adjustment": made.id, "state": "made"}
+        elif kind != "deposit":
+            amount = format_amount(made.amount_micros)
+            done = {"transaction_id": made.transaction_id, "amount": amount}
+        return _wallet(accounts.wallet(made.organization_id), **done)
+
+    return _moved(session, book)
+
+
 def _moved(session: Session, move: Callable[[], _Wallet]) -> _Wallet:
     """Move money and return the wallet with what was done; or else what waits for approval."""
     try:
@@ -567,7 +631,7 @@ def _moved(session: Session, move: Callable[[], _Wallet]) -> _Wallet:
         assert proposal.organization_id is not None
         now = session.container.accounts.wallet(proposal.organization_id)
         named = "adjustment" if proposal.made.kind == "adjustment" else "proposal"
-        return _Wallet.of(now, state=proposal.state, **{named: proposal.id})
+        return _wallet(now, state=proposal.state, **{named: proposal.id})
 
 
 class _Operator(Shape):
@@ -715,8 +779,9 @@ def _acts(session: Session) -> list[Facts]:
 def approvals(session: Session, above: int | str | None) -> Facts:
     """Set above what AMOUNT a second operator has to approve what moves money by command.
 
-    It holds for adjustments, deposits and refunds by hand; and once there is a limit, whatever it
-    is, new operators, keys for others, clients that deposit, and prices and fees take two as well.
+    It holds for adjustments, deposits, reversals, payouts and refunds by hand; and once there is a
+    limit, whatever it is, new operators, keys for others, clients that deposit, and prices and fees
+    take two as well.
     The first limit and a lower one hold at once. A higher one, or `none`, which ends it, waits for
     another operator: see `wallet adjustments`. Without AMOUNT the present limit is shown.
     """

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,13 @@ def _read_words(value: str) -> str:
     return words
 
 
+def _read_date(value: str) -> date:
+    day = date.fromisoformat(value)
+    if day.isoformat() != value:
+        raise ValueError
+    return day
+
+
 AT_LEAST_ZERO = Amount("an amount of at least 0", lambda micros: micros >= 0)
 ABOVE_ZERO = Amount("an amount above 0", lambda micros: micros > 0)
 NOT_ZERO = Amount("an amount other than 0", lambda micros: micros != 0)
@@ -97,6 +104,7 @@ NOT_ZERO = Amount("an amount other than 0", lambda micros: micros != 0)
 MONTH = Text(
     "YYYY-MM", lambda value: matched(_MONTH, value)[0], "{!r} is not a month such as 2026-01"
 )
+DATE = Text("YYYY-MM-DD", _read_date, "{!r} is not a date such as 2026-01-31")
 # A time with its offset; a date is its first instant in UTC.
 MOMENT = Text("time", _read_moment, "{!r} is not a date, or a time such as 2026-01-31T08:00:00Z")
 # A position of the log, or a moment.

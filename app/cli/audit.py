@@ -264,10 +264,6 @@ class _Event(msgspec.Struct, forbid_unknown_fields=True):
         return Stored(self.position, self.stream, self.version, self.topic, self.state.encode())
 
 
-class _Note(msgspec.Struct):
-    note: str
-
-
 class _Proof(msgspec.Struct, forbid_unknown_fields=True):
     """What `audit prove` prints."""
 
@@ -275,7 +271,7 @@ class _Proof(msgspec.Struct, forbid_unknown_fields=True):
     event: _Event
     index: int
     path: list[str]
-    checkpoint: _Note
+    checkpoint: dict[str, Any]
 
 
 class NoProof(Exception):
@@ -357,7 +353,7 @@ def _checked(file: Path, keys: Sequence[bytes]) -> str:
     content = file.read_bytes()
     try:
         proof = msgspec.json.decode(content, type=_Proof)
-        signed = SignedCheckpoint.read(proof.checkpoint.note)
+        signed = SignedCheckpoint.read(str(proof.checkpoint.get("note")))
         given = json.loads(content)
         path = [bytes.fromhex(node) for node in proof.path]
     except (msgspec.MsgspecError, NotACheckpoint, ValueError) as error:

@@ -16,7 +16,7 @@ from werkzeug.wrappers import Response as Reply
 
 from app.finance import plots, words
 from app.http.edge import media
-from domain.accounts.wallet import PAID_IN
+from domain.accounts.wallet import BOOKED
 from domain.months import next_month
 from projections.engine.shape import format_time
 from projections.engine.sql_views import SqlView
@@ -31,7 +31,7 @@ STATEMENT_ROWS = 12
 # Few periods, because costs are read event by event; `audit margin` reports longer ones.
 MARGIN_PERIODS = {30: "30 days", 90: "90 days"}
 PERIODS = {**MARGIN_PERIODS, 365: "12 months"}
-CHARGES = tuple(kind for kind in KINDS if kind not in {*PAID_IN, "refund"})
+CHARGES = tuple(kind for kind in KINDS if kind not in {*BOOKED, "refund"})
 DAILY_BARS_MAX = 100
 WEEK = 7
 
@@ -289,7 +289,7 @@ class Period:
         values: list[dict[str, int]] = [dict.fromkeys(self.kinds, 0) for _ in starts]
         for day, each in self._by_day:
             index = (day - self.since).days // self.bar_days
-            if each.kind not in PAID_IN:
+            if each.kind not in BOOKED:
                 values[index][each.kind] -= each.net_micros
         return plots.bars(
             starts, values, words.short_money, lambda n: _title(starts[n], self.bar_days, values[n])

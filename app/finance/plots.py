@@ -12,16 +12,9 @@ STEPS_MAX = 5  # Lines of a scale; more would be noise.
 DATES_MAX = 6  # Labels below a plot: so many fit on a telephone.
 GAP = 0.24  # The share of a day's width that is left between two bars.
 
+Mark = tuple[float, str]  # A labelled place on an axis, in per cent.
 Label = Callable[[int], str]
 Words = Callable[[int], str]  # The text about the day with this number.
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A labelled place on an axis, in per cent."""
-
-    at: float
-    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +56,7 @@ class Scale:
 
     def marks(self, label: Label) -> list[Mark]:
         values = range(self.low, self.high + 1, self.step)
-        return [Mark(self.at(value), label(value)) for value in values]
+        return [(self.at(value), label(value)) for value in values]
 
 
 def step_of(span: int) -> int:
@@ -112,13 +105,11 @@ def dates(days: Sequence[date]) -> list[Mark]:
     for step in (1, 2, 7, 14):
         if count <= step * DATES_MAX:
             shown = range((count - 1) % step, count, step)
-            return [Mark(_percent(n + 0.5, count), f"{days[n].day} {days[n]:%b}") for n in shown]
+            return [(_percent(n + 0.5, count), f"{days[n].day} {days[n]:%b}") for n in shown]
     firsts = [number for number, day in enumerate(days) if day.day == 1]
     step = -(-len(firsts) // DATES_MAX)
     return [
-        Mark(
-            _percent(n + 0.5, count), f"{days[n]:%b %Y}" if days[n].month == 1 else f"{days[n]:%b}"
-        )
+        (_percent(n + 0.5, count), f"{days[n]:%b %Y}" if days[n].month == 1 else f"{days[n]:%b}")
         for n in firsts[::step]
     ]
 

@@ -29,7 +29,7 @@ from app.bootstrap.sandbox import (
     is_of,
 )
 from app.http.accounts import deposits
-from app.http.accounts.input import Money, Reference
+from app.http.accounts.input import Money, one_line
 from app.http.catalogue import Country
 from app.http.edge.input import KEY, NOT_A_KEY, Id, JsonNumber, Query, choice, described
 from app.http.edge.operation import OF_MONEY, Group
@@ -117,9 +117,7 @@ class PlayMoneyBody(Schema):
         required=True,
         metadata=described(f"More than 0 and at most {format_amount(DEPOSIT_MICROS_MAX)}."),
     )
-    reference = Reference(
-        required=True, metadata=described("The same one again is the same deposit.")
-    )
+    reference = one_line("The same one again is the same deposit.")
 
 
 class ClockBody(Schema):

@@ -23,7 +23,7 @@ from app.http.edge.problems import OF_EVERY_REQUEST, TOKEN_PATH, UNCACHED, OAuth
 from app.http.edge.replies import json_response
 from app.http.edge.request import CURRENT, Given, caller_address, current_request, reached, repeated
 from app.http.edge.schemas import example_of
-from domain.accounts.organization import SCOPES, ApiClient, api_client_id
+from domain.accounts.organization import SCOPES, ApiClient
 from domain.errors import NotFound, RateLimited
 from projections.engine.shape import NAME, means
 
@@ -181,7 +181,7 @@ def _authenticate(given: Given[None], client_id: str, secret: str) -> ApiClient:
     wait_s = parts.throttle.wait_s(*counted)
     if wait_s:
         raise RateLimited(TOO_MANY_WRONG, retry_after_s=wait_s)
-    client = parts.log.find(ApiClient, api_client_id(client_id))
+    client = parts.log.find(ApiClient, ApiClient.id_of(client_id))
     hashes = client.hashes_at(parts.clock()) if client is not None and not client.revoked else []
     used = parts.secret_hasher.matches(secret, hashes)
     if used is None or client is None:

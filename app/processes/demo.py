@@ -11,7 +11,7 @@ from app.bootstrap.container import Container
 from app.security.key_file import write_file
 from app.security.secrets import new_client_secret
 from app.settings import Settings, WrongSetting
-from domain.accounts.organization import ApiClient, Organization, api_client_id
+from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.catalogue.matching import PlanEntry
 from domain.cause import Cause
@@ -50,7 +50,8 @@ def prepare_demo(container: Container, plans: Sequence[PlanEntry]) -> Demo:
     secret = _saved_secret(container.settings)
     container.prices.set_first(PRICE_MICROS, cause)
     _ensure_organization(container, organization_id, cause)
-    wallet = container.accounts.deposit(organization_id, DEPOSIT_MICROS, "demo", cause)
+    container.accounts.move("deposit", organization_id, DEPOSIT_MICROS, "demo", cause)
+    wallet = container.accounts.wallet(organization_id)
     _ensure_client(container, client_id, secret, organization_id, cause)
     container.catalogue.import_plans(plans, cause)
     return Demo(
@@ -77,7 +78,7 @@ def _ensure_client(
     container: Container, client_id: str, secret: str, organization_id: UUID, cause: Cause
 ) -> None:
     secret_hash = container.secret_hasher.hash(secret)
-    client = container.log.find(ApiClient, api_client_id(client_id))
+    client = container.log.find(ApiClient, ApiClient.id_of(client_id))
     if client is None:
         container.accounts.register_client(
             cause,

@@ -40,7 +40,7 @@ from app.http.finance.replies import Statement, show_statement
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import DEPOSIT, SANDBOX_DEPOSIT
 from domain.errors import NotPossible
-from domain.finance.month import Month, month_id
+from domain.finance.month import Month
 from domain.finance.statement import Statement as BookStatement
 from domain.money import format_amount
 from domain.months import last_day
@@ -179,7 +179,7 @@ def _facts(name: str, data: bytes) -> list[dict[str, Any]]:
 
 
 def _require_closed(container: Container, month: str) -> None:
-    if container.log.find(Month, month_id(month)) is None:
+    if container.log.find(Month, Month.id_of(month)) is None:
         events = (each.event for each in read_events(container.log, (Month.Closed,)))
         closed = [each.month for each in events if isinstance(each, Month.Closed)]
         hint = f"closed are {min(closed)} to {max(closed)}" if closed else "no month is closed yet"

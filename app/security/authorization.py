@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import Select, bindparam, case, func, or_, select
 
 from app.security.tokens import Claims
-from domain.accounts.organization import ApiClient, Organization, Status, api_client_id
+from domain.accounts.organization import ApiClient, Organization, Status
 from domain.blocking import may_block, renew_soon
 from domain.cause import Clock
 from domain.errors import (
@@ -133,7 +133,7 @@ class Memory:
                     self._outdated_at = self._now()
                     self._known, self._by_stream = {}, {}
                 known = self._known.setdefault(whose, _Known(self._now()))
-                for stream in filter(None, (api_client_id(client_id), organization_id)):
+                for stream in filter(None, (ApiClient.id_of(client_id), organization_id)):
                     self._by_stream.setdefault(stream.hex, set()).add(whose)
         return known
 
@@ -261,7 +261,7 @@ class Authorizer:
         return state, caught_up_at or 0
 
     def _state_of_log(self, client_id: str, organization_id: UUID | None) -> _State:
-        client = self._log.find(ApiClient, api_client_id(client_id))
+        client = self._log.find(ApiClient, ApiClient.id_of(client_id))
         its = None if organization_id is None else self._log.find(Organization, organization_id)
         revoked, bound_to = (client.revoked, client.organization_id) if client else (None, None)
         if its is None:

@@ -221,7 +221,11 @@ def read_key(given: str) -> bytes:
 
 ENTRIES = {"wallet.deposited": "deposit", "wallet.adjusted": "adjustment"}
 ENTRIES |= {"wallet.charged": "charged", "wallet.refunded": "refunded"}
+ENTRIES |= {"wallet.reversed": "reversal", "wallet.paid_out": "payout"}
+ENTRIES |= {"wallet.claim_changed": "claim"}
 KINDS = {"deposited": "deposit", "refunded": "refund", "adjusted": "adjustment", "charged": None}
+KINDS |= {"reversed": "reversal", "paid_out": "payout", "claim_changed": "claim"}
+DEBITS, SIGNED = {"charged", "reversed", "paid_out"}, {"adjustment", "claim"}
 STATEMENT = (
     "organization currency month final opening_balance lines closing_balance "
     "first_sequence last_sequence first_position last_position"
@@ -251,6 +255,7 @@ class Wallet:
     limit: int | None = None  # Of what may be spent in a month, and what was spent in which.
     spent: int = 0
     spending_month: str = ""
+    claim: int = 0  # What it owes for reversed deposits.
 
 
 @dataclass
@@ -391,7 +396,7 @@ class Books:
             kind = KINDS[what] or event["kind"]
             if kind == "deposit" and event["reference"]["type"] == "sandbox_deposit":
                 kind = "sandbox_deposit"
-            change = whole(event["amount_micros"]) * (-1 if what == "charged" else 1)
+            change = whole(event["amount_micros"]) * (-1 if what in DEBITS else 1)
             yield from self._move(wallet, event, kind, change)
 
     def _move(self, wallet: Wallet, event: Event, kind: str, change: int) -> Iterator[str]:
@@ -402,7 +407,7 @@ class Books:
             yield f"its sequence is not {sequence} but {wallet.sequence + 1}"
         if balance < 0:
             yield "its balance is below zero"
-        if change == 0 or (kind != "adjustment" and event["amount_micros"] < 0):
+        if change == 0 or (kind not in SIGNED and event["amount_micros"] < 0):
             yield "its amount is not above zero"
         wallet.balance, wallet.sequence = balance, sequence
         # Nothing joins a month that is closed, nor one before that of the entry before it.
@@ -484,6 +489,7 @@ RIGHTS = {  # What only a command causes.
     "organization.deactivated organization.price_changed organization.monthly_link_fee_changed "
     "organization.lookup_switched organization.rate_limit_set organization.spending_limit_set "
     "wallet.opened deposit.made adjustment.made adjustment.proposed link.imported "
+    "reversal.made payout.made "
     "number_lookup.refunded_by_hand bulk_job.refunded_by_hand link.refunded_by_hand "
     "plan_change.refunded_by_hand monthly_fee.refunded_by_hand proposal.made "
     "organization.brand_set organization.customer_number_set",
@@ -513,10 +519,14 @@ SETTLED_LATER = {"link.suspended", "link.reactivated", "link.ended"}
 BELIEVED = timedelta(minutes=1)  # A revoked client may still have got in.
 BY_CLIENTS = {"deposit": "deposits", "api_client": "clients"}  # With which scope they do what.
 
-# As what an event is proposed: the kind, whose it is, its name; amount, reason, charge and rights.
+# As what an event is proposed: the kind, whose it is, its name; amount, reason, charge and rights,
+# the deposit that is reversed and the value date.
 ASKED_AS = {
     "deposit.made": "deposit organization_id reference amount_micros - - -",
     "adjustment.made": "adjustment organization_id reference amount_micros reason - -",
+    "reversal.made": "reversal organization_id reference amount_micros reason - - "
+    "deposit value_date",
+    "payout.made": "payout organization_id reference amount_micros reason - - - value_date",
     "refund": "refund organization_id reference amount_micros reason transaction_id -",
     "approval_limit.set": "limit - - above_micros - - -",
     "price.set": "price - - amount_micros - - -",
@@ -527,6 +537,7 @@ ASKED_AS = {
     "api_client.registered": "client - - - - - scopes",
     "api_client.secret_rotated": "secret - client_id - - - -",
 }
+MOVES = {"deposit.made", "adjustment.made", "reversal.made", "payout.made"}
 MADE_LATER = {topic for topic, asked in ASKED_AS.items() if asked.split()[0] in WITH_SECRET}
 
 
@@ -630,7 +641,8 @@ class People:
         """Tell whether another operator has approved just this, in this commit or before it."""
         topic = event.topic
         by_hand = topic.endswith("refunded_by_hand")
-        kind, *names = ASKED_AS.get("refund" if by_hand else topic, "- - - - - - -").split()
+        asked_as = ASKED_AS.get("refund" if by_hand else topic, "- - - - - - -").split()
+        kind, *names = [*asked_as, "-", "-"][:9]
         known = {**(event["refund"] if by_hand else {}), **event.state, "stream": event.stream}
         owner, name, *facts = (known.get(each) for each in names)
         return bool(self.approved.pop((kind, owner, name), ((), 0))[0] == (*facts,))
@@ -641,7 +653,7 @@ class People:
         topic = event.topic
         if topic.endswith("refunded_by_hand"):
             key, micros = event["transaction_id"], event["refund"]["amount_micros"]
-        elif topic in {"deposit.made", "adjustment.made"}:
+        elif topic in MOVES:
             key = (event.state.get("actor"), event["timestamp"][:10])
             micros = 0 if is_approved or key[0] in self.clients else abs(event["amount_micros"])
         else:
@@ -739,7 +751,8 @@ class People:
         if topic in {"proposal.approved", "proposal.used"}:
             name = made.get("reference") or made.get("subject")
             facts = (made.get("amount_micros"), made.get("reason"), made.get("transaction_id"))
-            due = (*facts, made.get("may")), event.position
+            more = (made.get(each) for each in ("may", "deposit", "value_date"))
+            due = (*facts, *more), event.position
             self.approved[made["kind"], made.get("organization_id"), name] = due
 
     def _are_two(self, proposer: Any, approver: Any) -> bool:
@@ -974,6 +987,8 @@ STREAMS = {
     "deposit.played": ("sandbox_deposit", "organization_id", "reference"),
     "adjustment.made": ("adjustment", "organization_id", "reference"),
     "adjustment.proposed": ("adjustment", "organization_id", "reference"),
+    "reversal.made": ("reversal", "organization_id", "deposit"),
+    "payout.made": ("payout", "organization_id", "reference"),
     "monthly_fee.due": ("monthly_fee", "organization_id", "month"),
     "month.closed": ("month", "month"),
     "log.discontinued": ("log.discontinued", "last_position"),
@@ -1079,7 +1094,10 @@ def an_entry_has_its_reason(books: Books, event: Event) -> Iterator[str]:
     due = books.due.get(transaction)
     if what == "adjustment" and of == {"type": what, "id": transaction} and not books.is_recent:
         return  # Of the first releases, in a log that is old enough.
-    more = {"charged": "kind currency", "refunded": "charge_id", "adjustment": "description"}
+    if what == "claim":
+        return  # See `a_claim_is_what_a_reversal_lacks_and_is_settled_first`.
+    more = {"charged": "kind currency", "refunded": "charge_id"}
+    more |= dict.fromkeys(("adjustment", "reversal", "payout"), "description")
     facts = (event[name] for name in more.get(what, "").split())
     yield from books.keep(transaction, (what, owner, micros, of["type"], of["id"], *facts))
     if what == "charged":
@@ -1089,6 +1107,8 @@ def an_entry_has_its_reason(books: Books, event: Event) -> Iterator[str]:
             yield "it takes the same charge again"
     elif what == "refunded":
         yield from _refund_within_its_charge(books, event, due)
+    elif of["type"] == "deposit":  # Its payer may take it back.
+        books.memory.add(transaction, Charge(owner, "deposit", of["id"], micros, micros))
 
 
 def _refund_within_its_charge(books: Books, event: Event, due: Due | None) -> Iterator[str]:
@@ -1103,7 +1123,55 @@ def _refund_within_its_charge(books: Books, event: Event, due: Due | None) -> It
     books.memory.give_back(charge_id, micros)
 
 
+@rule("wallet.spending_limited", *ENTRIES)
+def a_claim_is_what_a_reversal_lacks_and_is_settled_first(
+    books: Books, event: Event
+) -> Iterator[str]:
+    wallet = books.wallets[event.stream]
+    if event.topic in ENTRIES:
+        yield from _claim(books, wallet, event)
+    if event.state.get("claim_micros", 0) != wallet.claim:
+        yield f"it states another claim than {amount(wallet.claim)}"
+
+
+def _claim(books: Books, wallet: Wallet, event: Event) -> Iterator[str]:
+    what, micros, of = ENTRIES[event.topic], event["amount_micros"], event["reference"]
+    transaction, key = event["transaction_id"], ("claim", event.stream)
+    due = books.due.pop(key, None)
+    is_it = due is None
+    if what == "claim":
+        wallet.claim += micros
+        if micros < 0:
+            is_it = due is not None and due.facts == (what, transaction, of, micros)
+        else:  # All that is lacking, so nothing is left.
+            yield from books.expect(event, key, ("reversal", transaction, of, 0))
+    else:
+        if due is not None:
+            claim = derived("claim", transaction)
+            is_it = due.facts == (what, claim, of, event["balance_micros"])
+        settled = min(wallet.claim, micros)
+        if settled > 0 and what not in {"reversal", "payout", "charged"}:
+            settles = derived("claim_settlement", transaction)
+            yield from books.expect(event, key, ("claim", settles, of, -settled))
+    if not is_it:
+        yield "a claim is opened or settled otherwise than the entry beside it asks for"
+
+
+@rule("reversal.made")
+def a_deposit_is_reversed_once_and_by_no_more_than_it_was(
+    books: Books, event: Event
+) -> Iterator[str]:
+    deposit = derived("deposit", event["organization_id"], event["deposit"])
+    paid_in = derived("transaction", deposit)
+    charge = books.memory.charge(paid_in)
+    if charge is None or charge.type != "deposit" or event["amount_micros"] > charge.left:
+        yield "it reverses more than the deposit was, or what was reversed or never paid in"
+    else:
+        books.memory.give_back(paid_in, charge.left)
+
+
 @rule("deposit.made", "deposit.played", "adjustment.made", "adjustment.approved")
+@rule("reversal.made", "payout.made")
 def a_deposit_or_adjustment_is_booked(books: Books, event: Event) -> Iterator[str]:
     owner, micros = event["organization_id"], whole(event["amount_micros"])
     yield from named(event["transaction_id"], "transaction", event.stream)
@@ -1115,10 +1183,13 @@ def a_deposit_or_adjustment_is_booked(books: Books, event: Event) -> Iterator[st
 
 @rule("proposal.made")
 def a_proposal_waits_in_the_stream_of_its_facts(_: Books, event: Event) -> Iterator[str]:
-    if event["kind"] in {"deposit", "adjustment"}:
-        of = (derived(event["kind"], event["organization_id"], event["reference"]),)
-        yield from named(event.stream, "proposal", *of)
-    elif event["kind"] == "refund":
+    kind, owner, reference = (event.state.get(e) for e in ("kind", "organization_id", "reference"))
+    if kind in {"deposit", "adjustment", "payout"}:
+        yield from named(event.stream, "proposal", derived(kind, owner, reference))
+    elif kind == "reversal":
+        reversal = derived(kind, owner, event["deposit"])
+        yield from named(event.stream, "proposal", reversal, reference)
+    elif kind == "refund":
         yield from named(event.stream, "proposal", event["transaction_id"], event["reference"])
 
 

@@ -6,7 +6,7 @@ operator, key, client or secret is made by who has asked for it, because nobody 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import count
 from typing import Any, Literal, Self
 from uuid import UUID
@@ -22,6 +22,8 @@ from domain.log.log import Log, retry_on_conflict
 Kind = Literal[
     "deposit",
     "adjustment",
+    "reversal",
+    "payout",
     "refund",
     "limit",
     "price",
@@ -84,12 +86,13 @@ class Proposal(Root):
         `metadata` the charge's. A `limit` has no organization; without an amount it ends. Nor has
         the `price` of all; without an amount an organization's own price ends. `subject` is the
         name of an `operator`, the id of one who gets a `key`, the id of the client of a `secret`;
-        `may` are the rights, or the scopes of a `client`.
+        `may` are the rights, or the scopes of a `client`. `deposit` is the reference of what a
+        `reversal` takes back.
         """
 
         TOPIC = "proposal.made"
         SETS = sets(
-            *("organization_id", "amount_micros", "reference", "reason"),
+            *("organization_id", "amount_micros", "reference", "reason", "value_date"),
             made=itself,
             state="proposed",
             proposed_by=fact("actor"),
@@ -105,6 +108,8 @@ class Proposal(Root):
         metadata: Metadata | None = field(default=None, kw_only=True)
         subject: str | None = field(default=None, kw_only=True)
         may: list[str] | None = field(default=None, kw_only=True)
+        deposit: str | None = field(default=None, kw_only=True)
+        value_date: date | None = field(default=None, kw_only=True)
 
     class Approved(Root.Event, ByOperator):
         """Another operator agreed; what was proposed is made in the same commit."""
@@ -136,6 +141,7 @@ class Proposal(Root):
     amount_micros: int | None
     reference: str | None
     reason: str | None
+    value_date: date | None
 
     @classmethod
     def of(cls, cause: Cause, kind: Kind, *names: object, **facts: Any) -> Self:

@@ -1,11 +1,11 @@
 """Operators' commands on organizations, their clients and their wallets."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import takewhile
-from typing import NoReturn
+from typing import Any, Literal, NoReturn
 from uuid import UUID
 
 from domain.accounts.approvals import (
@@ -26,20 +26,29 @@ from domain.accounts.organization import (
     ApiClient,
     Organization,
     SecretRotation,
-    api_client_id,
 )
 from domain.accounts.prices import Prices
 from domain.accounts.refund_by_hand import HandRefund, Refundable, RefundByHand
 from domain.accounts.spending import Spending
-from domain.accounts.wallet import DEPOSIT, Adjustment, Deposit, Wallet, deposit_id, wallet_id
+from domain.accounts.wallet import (
+    BOOKINGS,
+    DEPOSIT,
+    Adjustment,
+    Booking,
+    Deposit,
+    Reversal,
+    Wallet,
+    wallet_id,
+)
 from domain.cause import Cause
 from domain.errors import Conflict, NotFound, NotPossible, refuse_other
 from domain.ids import derive_id
 from domain.log.aggregate import Event, Root
 from domain.log.log import Log, retry_on_conflict
+from domain.money import format_amount
 from domain.months import first_instant, month_of
 
-Booking = Deposit | Adjustment | Proposal
+Moving = Literal["deposit", "adjustment", "reversal", "payout"]
 ROTATED = f"The secret of this client was renewed {ROTATIONS_MAX} times today."
 COMMIT_LAG_MAX = timedelta(days=1)  # An entry is committed at most this long after its date.
 
@@ -265,7 +274,7 @@ class Accounts:
 
     def change_client(self, client_id: str, change: Callable[[ApiClient], None]) -> ApiClient:
         """Apply a change to a client; repeat it if another operator was faster."""
-        client = self.log.get(ApiClient, api_client_id(client_id), f"client {client_id}")
+        client = self.log.get(ApiClient, ApiClient.id_of(client_id), f"client {client_id}")
         return self.log.update(client, change)
 
     def open_wallet(self, organization_id: UUID, cause: Cause) -> Wallet:
@@ -284,20 +293,40 @@ class Accounts:
             raise NotPossible(f"organization {organization_id} has a wallet already") from None
         return self.wallet(organization_id)
 
-    def deposit(
-        self, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
-    ) -> Wallet:
-        """Book a payment once per reference; NotPossible if the reference had another amount.
+    def move(  # Each is a fact of the booking.
+        self,
+        kind: Moving,
+        organization_id: UUID,
+        amount_micros: int | None,
+        reference: str,
+        cause: Cause,
+        **facts: Any,
+    ) -> Booking:
+        """Book by command, once per reference; `facts` are `Booking.FACTS` of its class.
 
-        Raises WaitsForApproval for one above the approval limit.
+        None: all of the deposit that is reversed. Raises InsufficientBalance if the balance would
+        become negative, NotPossible if the reference had other facts, or a deposit is reversed
+        twice or by more than it was, and WaitsForApproval for an amount above the approval limit.
         """
-        stream_id = deposit_id(organization_id, reference)
-        if self.log.find(Deposit, stream_id) is None:
-            facts = {"amount_micros": amount_micros, "reference": reference}
-            owner = {"organization_id": organization_id}
-            self._wait_to_move(Proposal.of(cause, "deposit", stream_id, **owner, **facts), cause)
-        self.book_deposit(organization_id, amount_micros, reference, cause)
-        return self.wallet(organization_id)
+        micros = amount_micros or 0
+        if kind == "reversal":
+            deposit = f"deposit {facts['deposit']}"
+            stream_id = Deposit.id_of(organization_id, facts["deposit"])
+            paid_in = self.log.get(Deposit, stream_id, deposit).amount_micros
+            micros = micros or paid_in
+            if micros > paid_in:
+                raise NotPossible(f"{deposit} was {format_amount(paid_in)}")
+        made = BOOKINGS[kind].make(organization_id, reference, micros, cause, **facts)
+        if self.log.find(type(made), made.id) is None:
+            named = [made.id, *([reference] if kind == "reversal" else [])]
+            owner = {"organization_id": organization_id, "reference": reference}
+            facts["amount_micros"] = micros
+            proposal = Proposal.of(cause, kind, *named, **owner, **facts)
+            # With what its operator has moved today.
+            before = partial(self.moved_micros, cause.actor, cause.at.date())
+            self._wait(proposal, lambda: self.approvals.needed(micros, cause, before))
+        self._book(made, cause)
+        return self.log.get(type(made), made.id)
 
     def book_deposit(
         self,
@@ -311,31 +340,10 @@ class Accounts:
 
         This needs no approval. Play money is of another `kind`.
         """
-        made = Deposit.make(organization_id, reference, amount_micros, cause, kind=kind)
+        event = Deposit.Made if kind == DEPOSIT else Deposit.Played
+        made = Deposit.make(organization_id, reference, amount_micros, cause, event=event)
         is_new = self._book(made, cause)
         return self.log.get(Deposit, made.id), is_new
-
-    def adjust(
-        self,
-        organization_id: UUID,
-        amount_micros: int,
-        reason: str,
-        cause: Cause,
-        *,
-        reference: str,
-    ) -> Adjustment:
-        """Correct a balance by a signed amount, once per reference.
-
-        Raises InsufficientBalance if it would become negative, NotPossible if the reference had
-        another amount or reason, and WaitsForApproval as `deposit` does.
-        """
-        made = Adjustment.make(organization_id, reference, amount_micros, reason, cause)
-        if self.log.find(Adjustment, made.id) is None:
-            facts = {"amount_micros": amount_micros, "reference": reference, "reason": reason}
-            owner = {"organization_id": organization_id}
-            self._wait_to_move(Proposal.of(cause, "adjustment", made.id, **owner, **facts), cause)
-        self._book(made, cause)
-        return self.log.get(Adjustment, made.id)
 
     def approve(self, waiting_id: UUID, cause: Cause) -> Proposal:
         """Do what was proposed, or let who has asked do it; raises NotPossible as `require_two`.
@@ -361,7 +369,7 @@ class Accounts:
         """Commit an approval together with what it approves."""
         made, micros = approved.made, approved.made.amount_micros
         match made.kind:
-            case "deposit" | "adjustment":
+            case "deposit" | "adjustment" | "reversal" | "payout":
                 self._book_approved(approved, cause)
             case "refund":
                 self._refund_approved(approved, cause)
@@ -389,17 +397,12 @@ class Accounts:
         raise NotPossible(f"the {approved.made.kind}{named} was made meanwhile: reject this")
 
     def _book_approved(self, approved: Proposal, cause: Cause) -> None:
-        made, owner = approved.made, approved.made.organization_id
-        assert owner is not None
-        given, more = (owner, made.reference or "", made.amount_micros or 0), made.reason or ""
-        booking: Deposit | Adjustment
-        if made.kind == "deposit":
-            booking = Deposit.make(*given, cause, proposal=approved.id)
-        else:
-            booking = Adjustment.make(*given, more, cause, proposal=approved.id)
-        if self.log.find(type(booking), booking.id) is not None:
+        made, kind = approved.made, BOOKINGS[approved.made.kind]
+        assert made.organization_id is not None
+        given = (made.organization_id, made.reference or "", made.amount_micros or 0)
+        facts = {name: getattr(made, name) for name in kind.FACTS}
+        if not self._book(kind.make(*given, cause, proposal=approved.id, **facts), cause, approved):
             self._refuse_done(approved)
-        self.committer.commit(wallet_id(owner), self._entry(booking, cause), approved, booking)
 
     def _refund_approved(self, approved: Proposal, cause: Cause) -> None:
         made, owner = approved.made, approved.made.organization_id
@@ -425,18 +428,10 @@ class Accounts:
             done = newest.done_by_hand(request.transaction_id, request.reference)
             assert done is not None
             if refund is not None:
-                waits = Proposal.of(
-                    cause,
-                    "refund",
-                    *(request.transaction_id, request.reference),
-                    organization_id=done.organization_id,
-                    amount_micros=refund.amount_micros,
-                    reference=request.reference,
-                    reason=request.reason,
-                    transaction_id=request.transaction_id,
-                    charged_for=stream_id,
-                    metadata=request.metadata,
-                )
+                facts = asdict(request) | {"amount_micros": refund.amount_micros}
+                owner, names = done.organization_id, (request.transaction_id, request.reference)
+                more = {"organization_id": owner, "charged_for": stream_id}
+                waits = Proposal.of(cause, "refund", *names, **more, **facts)
                 micros = newest.given_by_hand(request.transaction_id)
                 self._wait(waits, lambda: self.approvals.needed(micros, cause, int))
                 self.committer.commit_entries(done.organization_id, [refund], cause, newest)
@@ -447,12 +442,6 @@ class Accounts:
     def _charged_for(self, stream_id: UUID) -> Refundable:
         return self.log.get(Refundable, stream_id)  # type: ignore[type-abstract]  # any kind of it
 
-    def _wait_to_move(self, proposal: Proposal, cause: Cause) -> None:
-        """Let an amount wait that is above the limit with what its operator has moved today."""
-        micros, today = proposal.made.amount_micros or 0, cause.at.date()
-        before = partial(self.moved_micros, cause.actor, today)
-        self._wait(proposal, lambda: self.approvals.needed(micros, cause, before))
-
     def _wait(self, proposal: Proposal, is_needed: Callable[[], bool]) -> None:
         """Raise WaitsForApproval, once it is proposed, for what has to be approved."""
         known = self.log.find(Proposal, proposal.id)
@@ -461,19 +450,17 @@ class Accounts:
         self._save_once(proposal, lambda: self.log.append(proposal))
         raise WaitsForApproval(self.log.get(Proposal, proposal.id))
 
-    def _book(self, booking: Deposit | Adjustment, cause: Cause) -> bool:
-        """Save a booking with its wallet entry; False when it was saved before."""
-        wallet, change = wallet_id(booking.organization_id), self._entry(booking, cause)
-        return self._save_once(booking, lambda: self.committer.commit(wallet, change, booking))
+    def _book(self, booking: Booking, cause: Cause, *reason: Root) -> bool:
+        """Save a booking with its reason and its wallet entry; False when it was saved before."""
+        wallet, code = wallet_id(booking.organization_id), self.currency.code
 
-    def _entry(self, booking: Deposit | Adjustment, cause: Cause) -> Change:
-        """Return what makes the wallet entry of a booking."""
-        code = self.currency.code
-        if isinstance(booking, Deposit):
-            return lambda held: held.deposit(booking, code, cause)
-        return lambda held: held.adjust(booking, code, cause)
+        def save() -> int:
+            change: Change = partial(Wallet.enter, booking=booking, currency=code, cause=cause)
+            return self.committer.commit(wallet, change, *reason, booking)
 
-    def _save_once(self, booking: Booking, save: Callable[[], int]) -> bool:
+        return self._save_once(booking, save)
+
+    def _save_once(self, booking: Booking | Proposal, save: Callable[[], int]) -> bool:
         """Save a booking; False when it was saved before."""
         assert booking.organization_id is not None
         self.wallet(booking.organization_id)
@@ -498,18 +485,21 @@ class Accounts:
     def _organization(self, organization_id: UUID) -> Organization:
         return self.log.get(Organization, organization_id, f"organization {organization_id}")
 
-    def _exists(self, booking: Booking) -> bool:
+    def _exists(self, booking: Booking | Proposal) -> bool:
         earlier = self.log.find(type(booking), booking.id)
         if earlier is None:
             return False
-        noun = booking.made.kind if isinstance(booking, Proposal) else type(booking).TOPIC
+        noun = booking.made.kind if isinstance(booking, Proposal) else booking.TOPIC
+        if isinstance(booking, Reversal) and earlier.reference != booking.reference:
+            message = f"deposit {booking.deposit} was reversed with reference {earlier.reference}"
+            raise NotPossible(message)
         state = getattr(earlier, "state", None)
         if state == "rejected" or (state == "proposed" and isinstance(earlier, Adjustment)):
             message = f"the {noun} with reference {booking.reference} was {state}: use another one"
             raise NotPossible(message)
-        for what in ("amount_micros", "reason"):
+        for what in ("amount_micros", "reason", "value_date"):
             if getattr(earlier, what, None) != getattr(booking, what, None):
-                other = what.removesuffix("_micros")
+                other = what.removesuffix("_micros").replace("_", " ")
                 message = f"the {noun} with reference {booking.reference} has another {other}"
                 raise NotPossible(message)
         return True
@@ -517,6 +507,6 @@ class Accounts:
 
 def _spent_micros(event: Event) -> int:
     """Return what an event of a wallet adds to what was spent in the month."""
-    if not isinstance(event, Wallet.Charged | Wallet.Refunded):
-        return 0
-    return event.amount_micros if isinstance(event, Wallet.Charged) else -event.amount_micros
+    if isinstance(event, Wallet.Charged | Wallet.Refunded):
+        return -event.change_micros
+    return 0

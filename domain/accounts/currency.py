@@ -5,13 +5,11 @@
 
 from collections.abc import Callable, Sequence
 from typing import Self
-from uuid import UUID
 
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.wallet import Wallet
 from domain.cause import Cause
 from domain.errors import Conflict, WrongCurrency
-from domain.ids import derive_id
 from domain.log.aggregate import Created, Root, sets
 from domain.log.log import Log
 
@@ -35,12 +33,7 @@ class Ledger(Root):
     @classmethod
     def open(cls, currency: str, cause: Cause) -> Self:
         """Fix the currency; a second ledger collides, because its id is derived."""
-        return cls.begin(cls.Opened, cause, ledger_id(), currency=currency)
-
-
-def ledger_id() -> UUID:
-    """Return the stream of the log's only ledger."""
-    return derive_id("ledger")
+        return cls.begin(cls.Opened, cause, Ledger.id_of(), currency=currency)
 
 
 class Currency:
@@ -79,7 +72,7 @@ class Currency:
 
     def _new_ledger(self, cause: Cause) -> list[Ledger]:
         """Return the ledger if it must be written; reads the log, which may have lost its end."""
-        ledger = self._log.find(Ledger, ledger_id())
+        ledger = self._log.find(Ledger, Ledger.id_of())
         if ledger is None:
             self._is_agreed = False
             self.check()
@@ -89,7 +82,7 @@ class Currency:
         return []
 
     def _of_the_log(self) -> str | None:
-        ledger = self._log.find(Ledger, ledger_id())
+        ledger = self._log.find(Ledger, Ledger.id_of())
         if ledger is not None:
             return ledger.currency
         # Older releases wrote no ledger.

@@ -8,7 +8,7 @@ from typing import Self
 from uuid import UUID
 
 from domain.accounts.paid_price import PaidPrice
-from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
+from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import Created, Root, itself, sets
@@ -63,7 +63,7 @@ class MonthlyFee(Refundable):
         """Freeze what is owed; freezing it twice collides, because the id is derived."""
         assert fee_micros > 0, fee_micros
         assert link_ids, month
-        stream_id = monthly_fee_id(organization_id, month)
+        stream_id = MonthlyFee.id_of(organization_id, month)
         amount_micros = fee_micros * len(link_ids)
         price = PaidPrice(amount_micros, currency, derive_id("transaction", stream_id))
         return cls.begin(
@@ -82,9 +82,5 @@ class MonthlyFee(Refundable):
         assert not self.is_charged, self.id
         self.record(self.Charged, cause, month=self.due.month, price=self.due.price)
 
-    def paid(self) -> Iterable[Paid]:
-        return [Paid(self.due.price)] if self.is_charged else []
-
-
-def monthly_fee_id(organization_id: UUID, month: str) -> UUID:
-    return derive_id("monthly_fee", organization_id, month)
+    def paid(self) -> Iterable[tuple[PaidPrice, int]]:
+        return [(self.due.price, 0)] if self.is_charged else []

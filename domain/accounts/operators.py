@@ -14,7 +14,6 @@ from uuid import UUID
 
 from domain.cause import OPERATOR, Cause, is_operator
 from domain.errors import NotPossible
-from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root, sets
 from domain.log.log import Log, retry_on_conflict
 
@@ -224,7 +223,7 @@ class Operators:
                 raise NotPossible(f"this operator needs the right {MANAGES}: nobody else has it")
             needs_two = NEED_TWO.intersection(may)
             used = permit("operator", cause, subject=name, may=[*may]) if needs_two else ()
-            stream_id = operator_id(len(known) + 1)
+            stream_id = Operator.id_of(len(known) + 1)
             key_hash = key_for(stream_id)
             made = Operator.register(stream_id, cause, name=name, may=may, key_hash=key_hash)
             self.log.append(*used, made)
@@ -257,11 +256,7 @@ class Operators:
 
     def _each(self) -> Iterator[Operator]:
         for number in count(1):
-            found = self.log.find(Operator, operator_id(number))
+            found = self.log.find(Operator, Operator.id_of(number))
             if found is None:
                 return
             yield found
-
-
-def operator_id(number: int) -> UUID:
-    return derive_id("operator", number)

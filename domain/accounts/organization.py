@@ -9,7 +9,6 @@ from uuid import UUID
 from domain.cause import Cause
 from domain.daily import Daily
 from domain.errors import LastClient, NotPossible
-from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root, fact, sets
 
 Status = Literal["active", "suspended", "inactive"]
@@ -358,7 +357,7 @@ class ApiClient(Root):
         return cls.begin(
             cls.Registered,
             cause,
-            api_client_id(client_id),
+            ApiClient.id_of(client_id),
             client_id=client_id,
             organization_id=organization_id,
             scopes=list(scopes) or FIRST_SCOPES,
@@ -428,7 +427,3 @@ def granted(listed: list[str]) -> list[str]:
     if listed != FIRST_SCOPES:
         return listed
     return [each for each in SCOPES if each not in NAMED_ONLY]
-
-
-def api_client_id(client_id: str) -> UUID:
-    return derive_id("api_client", client_id)

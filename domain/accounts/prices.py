@@ -24,16 +24,13 @@ class LookupPrice(LoadedFromNewest):
 
     TOPIC = "price"
 
-    class Event(LoadedFromNewest.Event):
-        """The newest event is the whole state."""
-
-    class Opened(Event, Created):
+    class Opened(Created):
         """Saved together with the first price."""
 
         TOPIC = "price.opened"
         SETS = sets(amount_micros=None, currency=None)
 
-    class Set(Event, ByOperator):
+    class Set(LoadedFromNewest.Event, ByOperator):
         """It holds from the next event on. The first has no actor: it is that of the setting."""
 
         TOPIC = "price.set"
@@ -53,7 +50,7 @@ class LookupPrice(LoadedFromNewest):
         """Set the price of all lookups to come."""
         self.record(self.Set, cause, amount_micros=amount_micros, currency=currency)
 
-    def restore(self, event: Event) -> None:
+    def restore(self, event: LoadedFromNewest.Event) -> None:
         """Do nothing: the newest event sets everything."""
 
 

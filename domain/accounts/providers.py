@@ -5,10 +5,8 @@ Open work is still finished. The log records who drained a provider and who resu
 
 from collections.abc import Iterable, Mapping
 from typing import Self
-from uuid import UUID
 
 from domain.cause import Cause
-from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, itself, sets
 from domain.log.log import Log, retry_on_conflict
 
@@ -43,7 +41,7 @@ class Provider(LoadedFromNewest):
 
     @classmethod
     def register(cls, name: str, cause: Cause) -> Self:
-        return cls.begin(cls.Registered, cause, provider_id(name), name=name)
+        return cls.begin(cls.Registered, cause, Provider.id_of(name), name=name)
 
     def switch(self, cause: Cause, *, drained: bool) -> None:
         """Drain it, or let it work again; nothing is recorded if that is so already."""
@@ -59,7 +57,7 @@ def drained(log: Log, names: Iterable[str]) -> Mapping[str, Provider.Drained]:
 
     Raises what the log raises.
     """
-    found = log.find_all(Provider, [provider_id(name) for name in names])
+    found = log.find_all(Provider, [Provider.id_of(name) for name in names])
     return {each.name: each.drained for each in found.values() if each.drained is not None}
 
 
@@ -67,14 +65,10 @@ def switch_provider(log: Log, name: str, cause: Cause, *, drained: bool) -> Prov
     """Drain a provider, or let it work again."""
 
     def attempt() -> Provider:
-        known = log.find(Provider, provider_id(name)) or Provider.register(name, cause)
+        known = log.find(Provider, Provider.id_of(name)) or Provider.register(name, cause)
         known.switch(cause, drained=drained)
         if known.pending_events and (drained or known.version > 1):
             log.append(known)
         return known
 
     return retry_on_conflict(attempt)
-
-
-def provider_id(name: str) -> UUID:
-    return derive_id("provider", name)

@@ -7,7 +7,7 @@ decides on those is listed at `RefundReason` in `paid_price`.
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, cast
+from typing import ClassVar, cast
 from uuid import UUID
 
 from domain.accounts.paid_price import (
@@ -59,13 +59,6 @@ class HandRefund:
     metadata: Metadata
 
 
-class Paid(NamedTuple):
-    """A charge, and what failures have given back of it."""
-
-    price: PaidPrice
-    given_back_micros: int = 0
-
-
 class Refundable(Root):
     """An aggregate that a wallet was charged for."""
 
@@ -76,8 +69,8 @@ class Refundable(Root):
     by_hand = cast("tuple[RefundByHand, ...]", ())  # No annotation, so that it is not a field.
 
     @abstractmethod
-    def paid(self) -> Iterable[Paid]:
-        """Return its charges."""
+    def paid(self) -> Iterable[tuple[PaidPrice, int]]:
+        """Return its charges, each with what failures have given back of it."""
 
     def still_open(self) -> str | None:
         """Say why an automatic refund may still come; None when none can."""

@@ -1,4 +1,4 @@
-"""The wallet of an organization, in micro-units of one currency; its deposits and corrections.
+"""The wallet of an organization, in micro-units of one currency, and what operators book in it.
 
 Also the kind under which an entry is listed, and the links that it is about. The warning of a low
 balance is a webhook (`domain/webhooks/messages.py`).
@@ -6,7 +6,7 @@ balance is a webhook (`domain/webhooks/messages.py`).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self
 from uuid import UUID
@@ -32,7 +32,9 @@ CHARGED_FOR: Mapping[str, ChargeKind] = {
 }
 # Play money has a kind of its own, so no statement and no account adds it to what was paid in.
 DEPOSIT, SANDBOX_DEPOSIT = "deposit", "sandbox_deposit"
-PAID_IN = (DEPOSIT, SANDBOX_DEPOSIT, "adjustment")  # Other kinds are charges, or give them back.
+# What is booked by itself; other kinds are charges, or give them back.
+BOOKED = (DEPOSIT, SANDBOX_DEPOSIT, "adjustment", "reversal", "claim", "payout")
+DESCRIBED = {DEPOSIT: "Deposit", SANDBOX_DEPOSIT: "Sandbox deposit"}  # All others have a reason.
 # JSON values without personal data, because they are shown and kept for ever.
 Metadata = dict[str, Any]
 
@@ -44,29 +46,30 @@ class Reference(msgspec.Struct, frozen=True):
     id: str
 
 
-class Charge(msgspec.Struct, frozen=True):
-    """A debit to be decided by the wallet."""
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """What every entry says."""
 
     transaction_id: UUID
+    reference: Reference
+    description: str
+    metadata: Metadata = {}
+
+
+class Charge(Entry, frozen=True, kw_only=True):
+    """A debit to be decided by the wallet."""
+
     kind: ChargeKind
     amount_micros: int
     currency: str
-    reference: Reference
-    description: str
-    metadata: Metadata = {}
 
 
-class Refund(msgspec.Struct, frozen=True):
+class Refund(Entry, frozen=True, kw_only=True):
     """A credit for a charge of something that failed; the failed thing's stream bounds the sum."""
 
-    transaction_id: UUID
     charge_id: UUID
     amount_micros: int
     currency: str
-    reference: Reference
-    description: str
     reason: RefundReason
-    metadata: Metadata = {}
 
 
 @lru_cache(maxsize=4_096)  # Every charge asks for it.
@@ -75,11 +78,17 @@ def wallet_id(organization_id: UUID) -> UUID:
     return derive_id("wallet", organization_id)
 
 
+EMPTY: Metadata = {"balance_micros": 0, "sequence": 0, "spending": None, "claim_micros": None}
+
+
 class Wallet(LoadedFromNewest):
     """A balance that is never negative; loading it takes no longer as it ages.
 
     Every entry names its currency, which must be that of the wallet. Whatever may happen only once
     has a stream of its own with a derived id, saved together with the wallet.
+
+    A reversal that it cannot pay leaves a claim. What comes in settles that first, so the balance
+    is zero while a claim is open, and nothing can be bought or paid out.
     """
 
     TOPIC = "wallet"
@@ -91,7 +100,7 @@ class Wallet(LoadedFromNewest):
 
     class Opened(Event, Created, ByOperator):
         TOPIC = "wallet.opened"
-        SETS = sets("organization_id", "currency", balance_micros=0, sequence=0, spending=None)
+        SETS = sets("organization_id", "currency", **EMPTY)
 
     class SpendingLimited(Event):
         """The monthly limit was set, with what counts against it; None: no limit.
@@ -100,16 +109,18 @@ class Wallet(LoadedFromNewest):
         """
 
         TOPIC = "wallet.spending_limited"
-        SETS = sets("balance_micros", "sequence", "spending")
+        SETS = sets("balance_micros", "sequence", "spending", "claim_micros")
 
         sequence: int
         balance_micros: int
         spending: Spending | None = field(default=None, kw_only=True)
+        claim_micros: int | None = field(default=None, kw_only=True)
 
     class Moved(Event):
-        """One entry of the ledger; `balance_micros` and `spending` are those after it."""
+        """One entry of the ledger; balance, spending and open claim are those after it."""
 
         TOPIC = "wallet.moved"  # Never triggered itself, but the library wants a topic.
+        IS_DEBIT: ClassVar[bool] = False  # What has an amount below zero is one too.
 
         sequence: int
         transaction_id: UUID
@@ -119,17 +130,24 @@ class Wallet(LoadedFromNewest):
         description: str
         metadata: Metadata
         spending: Spending | None = field(default=None, kw_only=True)  # None: no limit.
+        claim_micros: int | None = field(default=None, kw_only=True)  # None: no claim.
 
         def apply(self, aggregate: "Wallet") -> None:
             aggregate.balance_micros = self.balance_micros
             aggregate.sequence = self.sequence
             aggregate.spending = self.spending
+            aggregate.claim_micros = self.claim_micros
+
+        @property
+        def change_micros(self) -> int:
+            """What it adds to the balance."""
+            return -self.amount_micros if self.IS_DEBIT else self.amount_micros
 
     class Deposited(Moved):
         TOPIC = "wallet.deposited"
 
     class Adjusted(Moved):
-        """A correction by an operator; the only entry whose amount may be negative.
+        """A correction by an operator; it and a change of a claim may be below zero.
 
         Earlier releases had no stream for it; then its reference is its own transaction.
         """
@@ -138,6 +156,7 @@ class Wallet(LoadedFromNewest):
 
     class Charged(Moved):
         TOPIC = "wallet.charged"
+        IS_DEBIT = True
         IS_STEP = True
 
         kind: ChargeKind
@@ -149,11 +168,30 @@ class Wallet(LoadedFromNewest):
         # None in older events; then the event before it in its commit tells the reason.
         reason: RefundReason | None = field(default=None, kw_only=True)
 
+    class Reversed(Moved):
+        """A deposit went back to who had paid it."""
+
+        TOPIC = "wallet.reversed"
+        IS_DEBIT = True
+
+    class PaidOut(Moved):
+        TOPIC = "wallet.paid_out"
+        IS_DEBIT = True
+
+    class ClaimChanged(Moved):
+        """What the wallet lacks of the reversal that follows is owed from now on.
+
+        Below zero: the entry before it, whose reference it has, has paid this much of what is owed.
+        """
+
+        TOPIC = "wallet.claim_changed"
+
     organization_id: UUID
     currency: str
     balance_micros: int
     sequence: int
     spending: Spending | None
+    claim_micros: int | None
 
     @classmethod
     def open(cls, organization_id: UUID, currency: str, cause: Cause) -> Self:
@@ -166,78 +204,39 @@ class Wallet(LoadedFromNewest):
             currency=currency,
         )
 
-    def deposit(self, deposit: "Deposit", currency: str, cause: Cause) -> None:
-        """Book a deposit, which has a stream of its own."""
-        self._refuse_other_currency(currency)
-        self._move(
-            self.Deposited,
-            cause,
-            deposit.amount_micros,
-            transaction_id=deposit.transaction_id,
-            reference=Reference(type=deposit.kind, id=deposit.reference),
-            description="Deposit" if deposit.kind == DEPOSIT else "Sandbox deposit",
-            metadata={},
-        )
+    def enter(self, booking: "Booking", currency: str, cause: Cause) -> None:
+        """Make the entry of what has a stream of its own; refused below a zero balance.
 
-    def adjust(self, adjustment: "Adjustment", currency: str, cause: Cause) -> None:
-        """Book a correction, which has a stream of its own; refused below a zero balance."""
+        What it lacks of a reversal becomes a claim.
+        """
         self._refuse_other_currency(currency)
-        self._refuse_below_zero(-adjustment.amount_micros)
-        self._move(
-            self.Adjusted,
-            cause,
-            adjustment.amount_micros,
-            transaction_id=adjustment.transaction_id,
-            reference=Reference(type="adjustment", id=adjustment.reference),
-            description=adjustment.reason,
-            metadata={},
-        )
-
-    def charge(self, charge: Charge, cause: Cause) -> None:
-        """Take money or refuse, with SpendingLimit or InsufficientBalance; only this decides."""
-        assert charge.amount_micros > 0, charge.amount_micros
-        self._refuse_other_currency(charge.currency)
-        self.refuse_overspending(_chosen_micros([charge]), cause.at)
-        self._refuse_below_zero(charge.amount_micros)
-        self._move(
-            self.Charged,
-            cause,
-            -charge.amount_micros,
-            transaction_id=charge.transaction_id,
-            kind=charge.kind,
-            reference=charge.reference,
-            description=charge.description,
-            metadata=charge.metadata,
-        )
+        entry = booking.entry
+        kind: type[Wallet.Moved] = getattr(self, booking.ENTRY)
+        change_micros = -booking.amount_micros if kind.IS_DEBIT else booking.amount_micros
+        lacking_micros = -change_micros - self.balance_micros
+        if kind is self.Reversed and lacking_micros > 0:
+            self._change_claim(lacking_micros, "claim", entry, cause)
+        self._refuse_below_zero(-change_micros)
+        self._move(kind, cause, change_micros, entry)
 
     def book(self, entries: Sequence[Charge | Refund], cause: Cause) -> None:
-        """Make all entries or none; balance and limit must cover the sum of the charges."""
+        """Make all entries or none; balance and limit must cover the sum of the charges.
+
+        Raises SpendingLimit or InsufficientBalance; only this decides.
+        """
         for entry in entries:
+            assert entry.amount_micros > 0, entry.amount_micros
             self._refuse_other_currency(entry.currency)
         charges = [entry for entry in entries if isinstance(entry, Charge)]
         self.refuse_overspending(_chosen_micros(charges), cause.at)
         self._refuse_below_zero(sum(entry.amount_micros for entry in charges))
         for entry in entries:
+            micros = entry.amount_micros
             if isinstance(entry, Charge):
-                self.charge(entry, cause)
+                self._move(self.Charged, cause, -micros, entry, kind=entry.kind)
             else:
-                self.refund(entry, cause)
-
-    def refund(self, refund: Refund, cause: Cause) -> None:
-        """Refund a charge of this wallet."""
-        assert refund.amount_micros > 0, refund.amount_micros
-        self._refuse_other_currency(refund.currency)
-        self._move(
-            self.Refunded,
-            cause,
-            refund.amount_micros,
-            transaction_id=refund.transaction_id,
-            charge_id=refund.charge_id,
-            reason=refund.reason,
-            reference=refund.reference,
-            description=refund.description,
-            metadata=refund.metadata,
-        )
+                more = {"charge_id": entry.charge_id, "reason": entry.reason}
+                self._move(self.Refunded, cause, micros, entry, **more)
 
     def limit_spending(self, spending: Spending | None, cause: Cause) -> None:
         """Set what may be spent in a month, with what has been spent; None ends the limit."""
@@ -247,6 +246,7 @@ class Wallet(LoadedFromNewest):
             sequence=self.sequence,
             balance_micros=self.balance_micros,
             spending=spending,
+            claim_micros=self.claim_micros,
         )
 
     def refuse_overspending(self, amount_micros: int, at: datetime) -> None:
@@ -270,25 +270,45 @@ class Wallet(LoadedFromNewest):
 
     def _refuse_below_zero(self, amount_micros: int) -> None:
         if amount_micros > self.balance_micros:
-            raise InsufficientBalance(amount_micros, self.balance_micros, self.currency)
+            funds = self.balance_micros, self.currency, self.claim_micros or 0
+            raise InsufficientBalance(amount_micros, *funds)
 
-    def _move(self, event: type[Moved], cause: Cause, change_micros: int, **facts: Any) -> None:
-        signed = event is self.Adjusted
-        paid_in = event in (self.Deposited, self.Adjusted)  # A refund only restores what was there.
-        if paid_in and self.balance_micros + change_micros > AMOUNT_MICROS_MAX:
+    def _move(
+        self, event: type[Moved], cause: Cause, change_micros: int, entry: Entry, **facts: Any
+    ) -> None:
+        counts = event in (self.Charged, self.Refunded)  # A refund only restores what was there.
+        if not counts and self.balance_micros + change_micros > AMOUNT_MICROS_MAX:
             raise NotPossible("the balance would be larger than a wallet can hold")
-        spending = self.spending
+        spending, claim_micros = self.spending, self.claim_micros or 0
         if spending is not None:
-            spending = spending.after(0 if paid_in else change_micros, cause.at)
+            spending = spending.after(change_micros if counts else 0, cause.at)
+        is_claim = event is self.ClaimChanged
         self.record(
             event,
             cause,
             spending=spending,
             sequence=self.sequence + 1,
-            amount_micros=change_micros if signed else abs(change_micros),
+            amount_micros=-change_micros if event.IS_DEBIT else change_micros,
             balance_micros=self.balance_micros + change_micros,
+            claim_micros=claim_micros + (change_micros if is_claim else 0) or None,
+            transaction_id=entry.transaction_id,
+            reference=entry.reference,
+            description=entry.description,
+            metadata=entry.metadata,
             **facts,
         )
+        settled_micros = min(claim_micros, change_micros)
+        if settled_micros > 0 and not is_claim:
+            self._change_claim(-settled_micros, "claim_settlement", entry, cause)
+
+    def _change_claim(self, change_micros: int, named: str, beside: Entry, cause: Cause) -> None:
+        """Make an entry about what is owed, beside another one."""
+        entry = Entry(
+            transaction_id=derive_id(named, beside.transaction_id),
+            reference=beside.reference,
+            description="Claim" if change_micros > 0 else "Claim settled",
+        )
+        self._move(self.ClaimChanged, cause, change_micros, entry)
 
 
 def _chosen_micros(charges: Iterable[Charge]) -> int:
@@ -296,35 +316,25 @@ def _chosen_micros(charges: Iterable[Charge]) -> int:
     return sum(each.amount_micros for each in charges if each.kind != "monthly_link_fee")
 
 
-class OfDeposit(Created):
-    """The facts of a deposit, and the kind of its entry."""
+class OfBooking(Created):
+    """The facts of what is booked by itself, and the kind of its entry."""
 
     SETS = sets("kind", "organization_id", "reference", "amount_micros", "transaction_id")
 
-    kind: ClassVar[str] = DEPOSIT
+    kind: ClassVar[str]
     organization_id: UUID
     reference: str
     amount_micros: int
     transaction_id: UUID
 
 
-class Deposit(Root):
-    """One payment into a wallet, once per organization, kind and reference."""
+class Booking(Root):
+    """Money that a command moves by itself, once per organization, kind and reference."""
 
-    TOPIC = "deposit"
-
-    class Made(OfDeposit, ByOperator):
-        """`proposal` is what another operator has approved; left out: it took one."""
-
-        TOPIC = "deposit.made"
-
-        proposal: UUID | None = field(default=None, kw_only=True)
-
-    class Played(OfDeposit):
-        """A partner of a sandbox has given itself play money, for which nobody needs a right."""
-
-        TOPIC = "deposit.played"
-        kind = SANDBOX_DEPOSIT
+    TOPIC: ClassVar[str]
+    Made: ClassVar[type["OfBooking"]]
+    ENTRY: ClassVar[str]  # The name of its event in `Wallet`; a class would be a second topic.
+    FACTS: ClassVar[tuple[str, ...]] = ("reason",)  # What else is known of it, and proposed.
 
     kind: str
     organization_id: UUID
@@ -333,42 +343,71 @@ class Deposit(Root):
     transaction_id: UUID
 
     @classmethod
-    def make(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
+    def make(  # An event is whole: each argument is one of its facts.
         cls,
         organization_id: UUID,
         reference: str,
         amount_micros: int,
         cause: Cause,
         *,
-        kind: str = DEPOSIT,
-        proposal: UUID | None = None,
+        event: type["OfBooking"] | None = None,
+        **facts: Any,
     ) -> Self:
-        """Record the payment; saved together with the wallet that books it."""
-        assert amount_micros > 0, amount_micros
-        stream_id = deposit_id(organization_id, reference, kind)
-        approved = {} if proposal is None else {"proposal": proposal}
+        """Record it, saved together with its entry; `facts` are those of its event."""
+        assert amount_micros > 0 or (amount_micros and cls is Adjustment), amount_micros
+        made = event or cls.Made
+        stream_id = derive_id(made.kind, organization_id, facts.get("deposit", reference))
         return cls.begin(
-            cls.Made if kind == DEPOSIT else cls.Played,
+            made,
             cause,
             stream_id,
             organization_id=organization_id,
             reference=reference,
             amount_micros=amount_micros,
             transaction_id=derive_id("transaction", stream_id),
-            **approved,
+            **facts,
+        )
+
+    @property
+    def entry(self) -> Entry:
+        """What its entry says; `DESCRIBED` in place of a reason."""
+        facts = {name: getattr(self, name) for name in self.FACTS}
+        return Entry(
+            transaction_id=self.transaction_id,
+            reference=Reference(type=self.kind, id=self.reference),
+            description=facts.pop("reason", None) or DESCRIBED[self.kind],
+            metadata={name: str(value) for name, value in facts.items()},
         )
 
 
-def deposit_id(organization_id: UUID, reference: str, kind: str = DEPOSIT) -> UUID:
-    """Return the stream of a deposit; the same reference is the same deposit."""
-    return derive_id(kind, organization_id, reference)
+class Deposit(Booking):
+    """One payment into a wallet, once per organization, kind and reference."""
+
+    TOPIC = "deposit"
+    ENTRY = "Deposited"
+    FACTS = ()
+
+    class Made(OfBooking, ByOperator):
+        """`proposal` is what another operator has approved; left out: it took one."""
+
+        TOPIC = "deposit.made"
+        kind = DEPOSIT
+
+        proposal: UUID | None = field(default=None, kw_only=True)
+
+    class Played(OfBooking):
+        """A partner of a sandbox has given itself play money, for which nobody needs a right."""
+
+        TOPIC = "deposit.played"
+        kind = SANDBOX_DEPOSIT
 
 
 class OfAdjustment(ByOperator):
     """The facts of an adjustment; each event that moves or proposes one carries all."""
 
-    SETS = sets("organization_id", "reference", "amount_micros", "reason", "transaction_id")
+    SETS = sets("kind", "organization_id", "reference", "amount_micros", "reason", "transaction_id")
 
+    kind: ClassVar[str] = "adjustment"
     organization_id: UUID
     reference: str
     amount_micros: int
@@ -376,13 +415,14 @@ class OfAdjustment(ByOperator):
     transaction_id: UUID
 
 
-class Adjustment(Root):
+class Adjustment(Booking):
     """One correction of a balance by a signed amount, once per organization and reference.
 
     Earlier releases let large ones wait on this stream; nobody decides these any more.
     """
 
     TOPIC = "adjustment"
+    ENTRY = "Adjusted"
 
     class Made(Created, OfAdjustment):
         """`proposal` is what another operator has approved; left out: it took one."""
@@ -408,57 +448,71 @@ class Adjustment(Root):
         TOPIC = "adjustment.rejected"
         SETS = sets(state="rejected")
 
-    organization_id: UUID
-    reference: str
-    amount_micros: int
     reason: str
-    transaction_id: UUID
     state: Literal["made", "proposed", "rejected"]
 
-    @classmethod
-    def make(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
-        cls,
-        organization_id: UUID,
-        reference: str,
-        amount_micros: int,
-        reason: str,
-        cause: Cause,
-        *,
-        proposal: UUID | None = None,
-    ) -> Self:
-        """Record the correction, saved together with the wallet that it corrects."""
-        assert amount_micros != 0, amount_micros
-        stream_id = adjustment_id(organization_id, reference)
-        return cls.begin(
-            cls.Made,
-            cause,
-            stream_id,
-            organization_id=organization_id,
-            reference=reference,
-            amount_micros=amount_micros,
-            reason=reason,
-            transaction_id=derive_id("transaction", stream_id),
-            proposal=proposal,
-        )
+
+class Payout(Booking):
+    """One payment to a partner, never of more than the wallet holds; `value_date` is the bank's."""
+
+    TOPIC = "payout"
+    ENTRY = "PaidOut"
+    FACTS = ("reason", "value_date")
+
+    class Made(OfBooking, ByOperator):
+        TOPIC = "payout.made"
+        SETS = sets(*OfBooking.SETS, "reason", "value_date")
+        kind = "payout"
+
+        reason: str
+        value_date: date
+        proposal: UUID | None = field(default=None, kw_only=True)
+
+    reason: str
+    value_date: date
 
 
-def adjustment_id(organization_id: UUID, reference: str) -> UUID:
-    """Return the stream of a correction; the same reference is the same correction."""
-    return derive_id("adjustment", organization_id, reference)
+class Reversal(Booking):
+    """A deposit that its payer has taken back, or a part of it; once for each deposit.
+
+    Its stream is named by the deposit, whose reference is `deposit`.
+    """
+
+    TOPIC = "reversal"
+    ENTRY = "Reversed"
+    FACTS = ("reason", "value_date", "deposit")
+
+    class Made(OfBooking, ByOperator):
+        TOPIC = "reversal.made"
+        SETS = sets(*OfBooking.SETS, "reason", "value_date", "deposit")
+        kind = "reversal"
+
+        reason: str
+        value_date: date
+        deposit: str
+        proposal: UUID | None = field(default=None, kw_only=True)
+
+    reason: str
+    value_date: date
+    deposit: str
 
 
-def kind_and_direction(event: Wallet.Moved) -> tuple[str, str]:
-    """Return the kind under which an entry is listed, and whether it takes or gives."""
+BOOKINGS: Mapping[str, type[Booking]] = {
+    each.TOPIC: each for each in (Deposit, Adjustment, Reversal, Payout)
+}
+
+
+def kind_of(event: Wallet.Moved) -> str:
+    """Return the kind under which an entry is listed."""
     match event:
         case Wallet.Charged():
-            return event.kind, "debit"
+            return event.kind
         case Wallet.Refunded():
-            return "refund", "credit"
-        case Wallet.Deposited():
-            is_play = event.reference.type == SANDBOX_DEPOSIT
-            return SANDBOX_DEPOSIT if is_play else DEPOSIT, "credit"
+            return "refund"
+        case Wallet.ClaimChanged():
+            return "claim"
         case _:
-            return "adjustment", "debit" if event.amount_micros < 0 else "credit"
+            return event.reference.type
 
 
 def kind_refunded(refund: Wallet.Refunded) -> str:

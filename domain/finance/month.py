@@ -4,10 +4,8 @@ An operator closes it where the clock must not.
 """
 
 from typing import Self
-from uuid import UUID
 
 from domain.cause import Cause
-from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root, sets
 
 
@@ -32,9 +30,4 @@ class Month(Root):
     @classmethod
     def close(cls, month: str, cause: Cause) -> Self:
         """Close a month; a second close collides, because the id is derived."""
-        return cls.begin(cls.Closed, cause, month_id(month), month=month)
-
-
-def month_id(month: str) -> UUID:
-    """Return the stream of a month."""
-    return derive_id("month", month)
+        return cls.begin(cls.Closed, cause, Month.id_of(month), month=month)

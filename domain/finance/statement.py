@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Self
 from uuid import UUID
 
-from domain.accounts.wallet import Wallet, kind_and_direction
+from domain.accounts.wallet import Wallet, kind_of
 from domain.finance.month import Month
 from domain.log.aggregate import Event
 from domain.months import month_of, next_month
@@ -56,15 +56,13 @@ class KindLine:
     debit_micros: int = 0
     credit_micros: int = 0
 
-    def enter(self, position: int, entry: Wallet.Moved, direction: str) -> None:
+    def enter(self, position: int, entry: Wallet.Moved) -> None:
         """Count the next entry of this kind."""
         self.last_sequence, self.last_position = entry.sequence, position
         self.closing_micros = entry.balance_micros
         self.count += 1
-        if direction == "debit":
-            self.debit_micros += abs(entry.amount_micros)
-        else:
-            self.credit_micros += abs(entry.amount_micros)
+        self.debit_micros += max(-entry.change_micros, 0)
+        self.credit_micros += max(entry.change_micros, 0)
 
 
 @dataclass(slots=True)
@@ -88,17 +86,19 @@ class Statement:
     @classmethod
     def begin(cls, month: str, entry: Wallet.Moved) -> Self:
         """Return the empty statement whose first entry this will be."""
-        return cls(entry.organization_id, month, entry.currency, _before(entry))
+        return cls(
+            entry.organization_id, month, entry.currency, entry.balance_micros - entry.change_micros
+        )
 
     def enter(self, position: int, entry: Wallet.Moved) -> None:
         """Count the next entry of the month."""
-        kind, direction = kind_and_direction(entry)
+        kind = kind_of(entry)
         line = self.lines.get(kind)
         if line is None:
-            micros, sequence = _before(entry), entry.sequence
+            micros, sequence = entry.balance_micros - entry.change_micros, entry.sequence
             line = KindLine(micros, micros, sequence, sequence, position, position)
             self.lines[kind] = line
-        line.enter(position, entry, direction)
+        line.enter(position, entry)
 
     def empty_in(self, month: str) -> Self:
         """Return the statement of a later month without an entry."""
@@ -125,10 +125,3 @@ class Statement:
             return None, None
         lines = self.lines.values()
         return min(e.first_position for e in lines), max(e.last_position for e in lines)
-
-
-def _before(entry: Wallet.Moved) -> int:
-    """Return the balance before an entry."""
-    _, direction = kind_and_direction(entry)
-    amount = abs(entry.amount_micros)
-    return entry.balance_micros + (amount if direction == "debit" else -amount)

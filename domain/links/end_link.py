@@ -23,7 +23,7 @@ from domain.errors import (
 )
 from domain.links.bought_plan import BoughtPlan
 from domain.links.driver import Commit, Requested, left_s, reason_of
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import Esim
 from domain.links.failing import purchase
 from domain.links.link import EndKind, Link
 from domain.links.network import NoSuchEndpoint, Order
@@ -198,7 +198,7 @@ class EndLink(Requested[bool]):
         moved = [change for change in changes if change.pending_events]
         esims = []
         if is_cancelled and work.order is not None and work.iccid is not None:
-            esims.append(self.log.get(Esim, esim_id(work.network, work.iccid)))
+            esims.append(self.log.get(Esim, Esim.id_of(work.network, work.iccid)))
             esims[0].release(work.id, cause)
         return [work, *moved, *esims], refunds
 

@@ -7,7 +7,6 @@ from typing import Self
 from uuid import UUID
 
 from domain.cause import Cause
-from domain.ids import derive_id
 from domain.log.aggregate import Created, Root, fact, sets
 from domain.log.log import Log
 
@@ -65,7 +64,7 @@ class Esim(Root):
     @classmethod
     def register(cls, network: str, iccid: str, cause: Cause) -> Self:
         """Begin the stream of an eSIM that no link has had before."""
-        stream_id = esim_id(network, iccid)
+        stream_id = Esim.id_of(network, iccid)
         return cls.begin(cls.Registered, cause, stream_id, network=network, iccid=iccid)
 
     def reserve(self, link_id: UUID, cause: Cause) -> None:
@@ -84,10 +83,6 @@ class Esim(Root):
         self.record(self.Released, cause, link_id=link_id)
 
 
-def esim_id(network: str, iccid: str) -> UUID:
-    return derive_id("esim", network, iccid)
-
-
 def holder_of(
     log: Log, networks: Iterable[str], iccid: str, *, or_last: bool = False
 ) -> UUID | None:
@@ -96,7 +91,7 @@ def holder_of(
     With `or_last`, if no link holds it, return the link that last gave it up.
     """
     for network in networks:
-        esim = log.find(Esim, esim_id(network, iccid))
+        esim = log.find(Esim, Esim.id_of(network, iccid))
         if esim is None:
             continue
         if holder := esim.link_id or (esim.freed_by if or_last else None):

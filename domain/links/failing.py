@@ -26,7 +26,7 @@ from domain.errors import (
     SpendingLimit,
 )
 from domain.links.bought_plan import BoughtPlan
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.links.networks import Networks
@@ -92,7 +92,7 @@ class Failing:
         refund = link.fail(refusal.code, details, settled_at, cause)
         others = list[Root]()
         if link.iccid is not None and settled_at is not None:
-            esim = self.log.get(Esim, esim_id(link.network, link.iccid))
+            esim = self.log.get(Esim, Esim.id_of(link.network, link.iccid))
             if esim.link_id != link.id:  # Another process has failed the link and cleaned it up.
                 raise Conflict(link.id)
             esim.quarantine(link.id, settled_at, cause)

@@ -17,7 +17,7 @@ from domain.catalogue.plan import SIMULATED, PlanTerms, SponsorProfile
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.links.bought_plan import TakenOver
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import Esim
 from domain.links.link import Link, named
 from domain.links.network import ActivationCode
 from domain.links.networks import Networks
@@ -129,7 +129,7 @@ class LinkImport:
         if known is not None:
             _require_same(known, facts, self.vault)
             return None
-        esim = self.log.find(Esim, esim_id(network, iccid))
+        esim = self.log.find(Esim, Esim.id_of(network, iccid))
         if esim is not None and esim.link_id is not None:
             _refuse("iccid", f"is the eSIM of link {esim.link_id}")
         esim = esim or Esim.register(network, iccid, cause)

@@ -16,7 +16,7 @@ from domain.accounts.paid_price import (
     reasons_of,
     refund_reason,
 )
-from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
+from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.cause import Cause
 from domain.cost import Cost
@@ -862,7 +862,7 @@ class Link(Refundable):
         self.record(Link.Ended, cause, reason=reason, refunds=refunds)
         return refunds
 
-    def paid(self) -> Iterable[Paid]:
+    def paid(self) -> Iterable[tuple[PaidPrice, int]]:
         price, failure = self.requested.price, self.failure
         refund: Repayment | None = failure.refund if failure else None
         if price and self.ended:
@@ -870,7 +870,7 @@ class Link(Refundable):
             refund = next(mine, None)
         # The commit of the charge also has the eSIM, or the intent to order one.
         is_paid = self.iccid is not None or self.ordered_since is not None
-        return [Paid(price, refund.amount_micros if refund else 0)] if price and is_paid else []
+        return [(price, refund.amount_micros if refund else 0)] if price and is_paid else []
 
     def still_open(self) -> str | None:
         if self.failure is None and not self.is_visible:

@@ -15,9 +15,8 @@ from uuid import UUID
 from domain.cause import Cause, lies_ahead
 from domain.cost import Cost
 from domain.errors import Conflict
-from domain.ids import derive_id
 from domain.links.bought_plan import BoughtPlan
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.network import Order
 from domain.links.saga import Step
@@ -137,7 +136,7 @@ class LostOrder(Root):
         return cls.begin(
             cls.Opened,
             cause,
-            lost_order_id(link.id),
+            LostOrder.id_of(link.id),
             organization_id=link.organization_id,
             link_id=link.id,
             network=link.intent.network,
@@ -179,10 +178,6 @@ class LostOrder(Root):
             self.record(self.LeftOver, cause, **facts)
 
 
-def lost_order_id(link_id: UUID) -> UUID:
-    return derive_id("lost_order", link_id)
-
-
 def next_step(lost: LostOrder, now: datetime) -> Step:
     """Return what must be done for a lost order at this moment."""
     if lost.is_settled:
@@ -220,7 +215,7 @@ def is_claimed(log: Log, network: str, order: Order) -> bool:
 
     A network may sell an eSIM again after taking it back; such an order is younger.
     """
-    esim = log.find(Esim, esim_id(network, order.iccid))
+    esim = log.find(Esim, Esim.id_of(network, order.iccid))
     if esim is None:
         return False
     return esim.freed_at is None or esim.link_id is not None or order.placed_at <= esim.freed_at
@@ -228,7 +223,7 @@ def is_claimed(log: Log, network: str, order: Order) -> bool:
 
 def claim(log: Log, network: str, order: Order, link_id: UUID, cause: Cause) -> Esim:
     """Give the eSIM of an order to a link; raises Conflict when another link has it."""
-    known = log.find(Esim, esim_id(network, order.iccid))
+    known = log.find(Esim, Esim.id_of(network, order.iccid))
     if known is not None and known.link_id is not None:
         raise Conflict(known.id)
     esim = known or Esim.register(network, order.iccid, cause)

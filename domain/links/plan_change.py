@@ -17,7 +17,7 @@ from domain.accounts.paid_price import (
     reasons_of,
     refund_reason,
 )
-from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
+from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
 from domain.ids import derive_id
@@ -310,13 +310,13 @@ class PlanChange(Refundable):
             self.record(self.Returned, cause, refunds=refunds)
         return refunds
 
-    def paid(self) -> Iterable[Paid]:
+    def paid(self) -> Iterable[tuple[PaidPrice, int]]:
         returned = {each.charge_id: each.amount_micros for each in self.returned}
         for addition in self.requested.additions:
             if (price := addition.price) is not None:
                 failed = self.failure is not None and addition not in self.added
                 back_micros = price.amount_micros if failed else 0
-                yield Paid(price, back_micros + returned.get(price.transaction_id, 0))
+                yield price, back_micros + returned.get(price.transaction_id, 0)
 
     def still_open(self) -> str | None:
         return "the change of plans has not finished" if self.finished_at is None else None

@@ -16,6 +16,7 @@ from eventsourcing.domain import AggregateCreated, AggregateEvent, BaseAggregate
 from eventsourcing.utils import TopicError, get_topic
 
 from domain.cause import Cause
+from domain.ids import derive_id
 
 E = TypeVar("E", bound="Event")
 
@@ -116,6 +117,11 @@ class Root(BaseAggregate[UUID]):
 
     class Event(Event):
         """The events of this aggregate."""
+
+    @classmethod
+    def id_of(cls, *names: object) -> UUID:
+        """Return the stream of this kind that is named by facts, so that it begins only once."""
+        return derive_id(get_topic(cls), *names)
 
     @classmethod
     def started_by(cls, event: Created) -> Self:

@@ -1,8 +1,5 @@
 """What checkpoints call this log, fixed for ever when the first of them is signed."""
 
-from uuid import UUID
-
-from domain.ids import derive_id
 from domain.log.aggregate import Created, Root, sets
 
 
@@ -21,8 +18,3 @@ class LogOrigin(Root):
         origin: str
 
     origin: str
-
-
-def log_origin_id() -> UUID:
-    """Return the stream of the log's only origin."""
-    return derive_id("log_origin")

@@ -19,7 +19,7 @@ from domain.accounts.paid_price import (
     Repayment,
     reasons_of,
 )
-from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
+from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.accounts.wallet import Refund
 from domain.cause import Cause
 from domain.cost import Cost
@@ -258,9 +258,9 @@ class BulkJob(Refundable):
         self.record(self.Cancelled, cause, count=len(still_open), refund=refund)
         return refund
 
-    def paid(self) -> Iterable[Paid]:
+    def paid(self) -> Iterable[tuple[PaidPrice, int]]:
         back_micros = (len(self.failed) + self.cancelled_count) * self.created.item_price_micros
-        return [Paid(self.created.price, back_micros)] if self.created.price is not None else []
+        return [(self.created.price, back_micros)] if self.created.price is not None else []
 
     def still_open(self) -> str | None:
         return "the job has not ended" if self.finished_at is None else None

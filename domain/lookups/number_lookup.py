@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from domain.accounts.paid_price import PaidPrice
-from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
+from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.cost import Cost
 from domain.ids import derive_id
 from domain.log.aggregate import Created
@@ -62,8 +62,8 @@ class NumberLookup(Refundable):
     def organization_id(self) -> UUID:
         return self.answer.organization_id
 
-    def paid(self) -> Iterable[Paid]:
-        return [Paid(self.answer.price)] if self.answer.price is not None else []
+    def paid(self) -> Iterable[tuple[PaidPrice, int]]:
+        return [(self.answer.price, 0)] if self.answer.price is not None else []
 
 
 def number_lookup_id(organization_id: UUID, key: str) -> UUID:

@@ -159,7 +159,7 @@ class SingleLookup:
             [charge] = _charges_of(lookup)
             payer = wallet_id(request.organization_id)
             command = self.committer.prepare(
-                payer, lambda wallet: wallet.charge(charge, at), lookup, is_first=is_first
+                payer, lambda wallet: wallet.book([charge], at), lookup, is_first=is_first
             )
         except Refused:  # The log may have more money; `run` reads it.
             raise NeedsThread from None

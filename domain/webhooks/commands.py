@@ -13,16 +13,7 @@ from domain.cause import Cause
 from domain.errors import KEY_ERASED, NotFound, refuse_other
 from domain.log.log import Log, retry_on_conflict
 from domain.personal import Sealed, Vault
-from domain.webhooks.endpoint import (
-    LASTING,
-    Address,
-    WebhookEndpoint,
-    WebhookList,
-    WebhookRequest,
-    webhook_endpoint_id,
-    webhook_list_id,
-    webhook_request_id,
-)
+from domain.webhooks.endpoint import LASTING, Address, WebhookEndpoint, WebhookList, WebhookRequest
 from domain.webhooks.ports import message_id
 from domain.webhooks.signatures import Generation
 
@@ -95,12 +86,12 @@ class Webhooks:
 
     def _register(self, draft: Draft, cause: Cause) -> tuple[WebhookEndpoint, bool]:
         owner, key = draft.organization_id, draft.key
-        endpoint_id = webhook_endpoint_id(owner, key) if key is not None else self.new_id()
+        endpoint_id = WebhookEndpoint.id_of(owner, key) if key is not None else self.new_id()
         made = self.log.find(WebhookEndpoint, endpoint_id) if key is not None else None
         if made is not None:
             self._require_same(draft, made)
             return made, True
-        listed = self.log.find(WebhookList, webhook_list_id(owner)) or WebhookList.open(
+        listed = self.log.find(WebhookList, WebhookList.id_of(owner)) or WebhookList.open(
             owner, cause
         )
         listed.add(endpoint_id, cause)
@@ -136,7 +127,7 @@ class Webhooks:
 
     def all(self, organization_id: UUID) -> list[WebhookEndpoint]:
         """Return the endpoints of an organization, oldest first."""
-        listed = self.log.find(WebhookList, webhook_list_id(organization_id))
+        listed = self.log.find(WebhookList, WebhookList.id_of(organization_id))
         ids = listed.endpoint_ids if listed is not None else []
         found = (self.log.get(WebhookEndpoint, each) for each in ids)
         return [each for each in found if not each.is_deleted]
@@ -180,7 +171,7 @@ class Webhooks:
         def attempt() -> WebhookEndpoint:
             newest = self.log.get(WebhookEndpoint, endpoint.id)
             if not newest.is_deleted:
-                listed = self.log.get(WebhookList, webhook_list_id(newest.organization_id))
+                listed = self.log.get(WebhookList, WebhookList.id_of(newest.organization_id))
                 newest.record(WebhookEndpoint.Deleted, cause)
                 listed.record(WebhookList.Removed, cause, endpoint_id=newest.id)
                 self.log.append(newest, listed)
@@ -248,7 +239,7 @@ class Webhooks:
         def attempt() -> tuple[A, bool]:
             newest, request_id = self._newest(endpoint), self.new_id()
             if key is not None:
-                request_id = webhook_request_id(newest.organization_id, KEY_OF[kind], key)
+                request_id = WebhookRequest.id_of(newest.organization_id, KEY_OF[kind], key)
                 if (earlier := self.log.find(WebhookRequest, request_id)) is not None:
                     event: Any = earlier.asked
                     differs = {name: getattr(event, name) != given[name] for name in given}

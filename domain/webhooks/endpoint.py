@@ -11,7 +11,6 @@ import msgspec
 from domain.cause import Cause
 from domain.daily import Daily
 from domain.errors import WebhookDisabled, WebhookLimit
-from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root, itself, sets
 from domain.personal import Sealed
 from domain.webhooks.signatures import Generation
@@ -216,7 +215,7 @@ class WebhookList(Root):
     @classmethod
     def open(cls, organization_id: UUID, cause: Cause) -> Self:
         """Open the list of an organization, empty."""
-        stream_id = webhook_list_id(organization_id)
+        stream_id = WebhookList.id_of(organization_id)
         return cls.begin(cls.Opened, cause, stream_id, organization_id=organization_id)
 
     def add(self, endpoint_id: UUID, cause: Cause) -> None:
@@ -281,17 +280,3 @@ class WebhookRequest(Root):
         """Begin the stream of a request about an endpoint."""
         whose = {"organization_id": endpoint.organization_id, "endpoint_id": endpoint.id}
         return cls.begin(kind, cause, request_id, **whose, **facts)
-
-
-def webhook_list_id(organization_id: UUID) -> UUID:
-    return derive_id("webhook_list", organization_id)
-
-
-def webhook_endpoint_id(organization_id: UUID, key: str) -> UUID:
-    """Return the id of the endpoint that the first request with an Idempotency-Key makes."""
-    return derive_id("webhook_endpoint", organization_id, key)
-
-
-def webhook_request_id(organization_id: UUID, operation: str, key: str) -> UUID:
-    """Return the id of the request with an Idempotency-Key."""
-    return derive_id("webhook_request", organization_id, operation, key)

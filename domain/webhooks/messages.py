@@ -164,13 +164,13 @@ def _adjusted(event: "Entry | Wallet.Adjusted", _: object = None) -> Facts:
 
 
 def _low_balance(
-    event: Wallet.Charged | Wallet.Adjusted | Organization.LowBalanceThresholdSet,
+    event: Wallet.Moved | Organization.LowBalanceThresholdSet,
     context: EventContext,
 ) -> Facts | None:
     """Tell the entry that took the balance below the threshold, or that it was set above it."""
     if isinstance(event, Organization.LowBalanceThresholdSet):
         return _low_already(event)
-    lost = event.amount_micros if isinstance(event, Wallet.Charged) else -event.amount_micros
+    lost = -event.change_micros
     if lost <= 0:
         return None
     threshold = context.threshold_of(event.organization_id)
@@ -204,6 +204,7 @@ def _test(event: WebhookRequest.TestAsked, _: EventContext) -> Facts:
     return {"webhook_id": event.endpoint_id}
 
 
+DEBITING = (Wallet.Charged, Wallet.Adjusted, Wallet.Reversed, Wallet.PaidOut)
 TYPES: Mapping[str, tuple[Kinds, FactsOf]] = {
     "job.finished": ((BulkJob.Finished, BulkJob.Cancelled), _job),
     "link.activated": ((Link.Activated,), _activated),
@@ -225,13 +226,16 @@ TYPES: Mapping[str, tuple[Kinds, FactsOf]] = {
     "topup.completed": ((Link.PlanAdded,), _topped_up),
     "topup.failed": ((PlanChange.Failed,), _not_topped_up),
     "wallet.low_balance": (
-        (Wallet.Charged, Wallet.Adjusted, Organization.LowBalanceThresholdSet),
+        (*DEBITING, Organization.LowBalanceThresholdSet),
         _low_balance,
     ),
     "wallet.deposited": ((Wallet.Deposited,), _moved),
     "wallet.charged": ((Wallet.Charged,), _moved),
     "wallet.refunded": ((Wallet.Refunded,), _refunded),
     "wallet.adjusted": ((Wallet.Adjusted,), _adjusted),
+    "wallet.reversed": ((Wallet.Reversed,), _moved),
+    "wallet.claim_changed": ((Wallet.ClaimChanged,), _adjusted),
+    "wallet.paid_out": ((Wallet.PaidOut,), _moved),
     "client.secret_rotated": ((ApiClient.SecretRotated,), _client),
     "client.deleted": ((ApiClient.Revoked,), _client),
 }
@@ -241,6 +245,9 @@ OF_ENTRIES: Mapping[str, tuple[Collection[str], Callable[[Any], Facts]]] = {
     "wallet.charged": ((*CHARGED_FOR.values(),), _moved),
     "wallet.refunded": (("refund",), _refunded),
     "wallet.adjusted": (("adjustment",), _adjusted),
+    "wallet.reversed": (("reversal",), _moved),
+    "wallet.claim_changed": (("claim",), _adjusted),
+    "wallet.paid_out": (("payout",), _moved),
 }
 # Types that came later than the others. They are sent only where an endpoint names them, and their
 # ids contain them, because several messages may be about one event.
@@ -265,15 +272,17 @@ class Entry(NamedTuple):
     timestamp: datetime
     transaction_id: UUID
     sequence: int
-    amount_micros: int  # Negative only if it adjusts the balance downwards.
+    amount_micros: int  # Negative if it takes from the balance.
     balance_micros: int
     currency: str
     charge_id: UUID | None
 
     @classmethod
     def of(cls, recorded: Recorded) -> Self:
-        facts: dict[str, Any] = {name: getattr(recorded.event, name, None) for name in cls._fields}
-        return cls(**facts | {"position": recorded.position})
+        event: Any = recorded.event
+        facts: dict[str, Any] = {name: getattr(event, name, None) for name in cls._fields}
+        more = {"position": recorded.position, "amount_micros": event.change_micros}
+        return cls(**facts | more)
 
 
 def kinds_of(types: Collection[str] | None) -> Kinds:

@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 from datetime import date
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, select
 
 from domain.accounts.approvals import Proposal
-from domain.accounts.wallet import Adjustment, Deposit
+from domain.accounts.wallet import BOOKINGS
 from domain.log.log import Recorded
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel
 
 DECIDED = (Proposal.Approved, Proposal.Rejected, Proposal.Used)
-MOVED = (Deposit.Made, Adjustment.Made)
+MOVED: tuple[type[Any], ...] = tuple(each.Made for each in BOOKINGS.values())
 MACHINE = "client:"  # Before the id of a payment service that is an actor.
 
 
@@ -67,7 +68,7 @@ class Proposals(ReadModel):
         return [*connection.execute(waiting).scalars()]
 
     def moved(self, connection: Connection, actor: str | None, day: date) -> int:
-        """Return what an operator has paid in and corrected on a day without another one."""
+        """Return what an operator has moved on a day without another one."""
         its = self.days.c
         found = select(its.micros).where(its.actor == actor, its.day == day.isoformat())
         return connection.execute(found).scalar() or 0

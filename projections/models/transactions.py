@@ -36,7 +36,7 @@ from sqlalchemy import (
 )
 
 from domain.accounts.paid_price import REFUND_REASONS, RefundReason, Repaying
-from domain.accounts.wallet import PAID_IN, Wallet, kind_and_direction, links_of
+from domain.accounts.wallet import BOOKED, Wallet, kind_of, links_of
 from domain.aggregates import topics_but
 from domain.ids import as_id
 from domain.log.aggregate import ByOperator, Event
@@ -183,7 +183,7 @@ class TransactionHours:
 
 
 REPLAYED = (Wallet.Moved, Repaying, ByOperator)
-KINDS = ("activation", "topup", "refund", "monthly_link_fee", "lookup", "bulk_lookup", *PAID_IN)
+KINDS = ("activation", "topup", "refund", "monthly_link_fee", "lookup", "bulk_lookup", *BOOKED)
 KIND: Final = one_of("TransactionKind", KINDS, MORE_MAY_COME)
 REASON: Final = one_of("RefundReason", REFUND_REASONS, MORE_MAY_COME)
 DIRECTION: Final = one_of("Direction", ["debit", "credit"])
@@ -499,7 +499,7 @@ _OF_ENTRY = (
 def _entry_of(owner: UUID, row: Sequence[Any]) -> tuple[str, Entry]:
     """Return the type of the message about an entry, and the entry."""
     kind, direction, position, at, entry_id, sequence, amount, balance, currency, charge = row
-    signed = -amount if (kind, direction) == ("adjustment", "debit") else amount
+    signed = -amount if direction == "debit" else amount
     moved = (as_id(entry_id), sequence, signed, balance, currency)
     charge_id = None if charge is None else as_id(charge)
     return TYPE_OF[kind], Entry(owner, position, from_micros(at), *moved, charge_id)
@@ -549,15 +549,14 @@ def _within(wanted: EntryFilter) -> tuple[int, int]:
 def _row(
     position: int, event: Wallet.Moved, reasons: Mapping[UUID, RefundReason]
 ) -> dict[str, Any]:
-    kind, direction = kind_and_direction(event)
     refund = event if isinstance(event, Wallet.Refunded) else None
     return {
         "id": event.transaction_id,
         "organization_id": event.organization_id,
         "sequence": event.sequence,
         "position": position,
-        "kind": kind,
-        "direction": direction,
+        "kind": kind_of(event),
+        "direction": "debit" if event.change_micros < 0 else "credit",
         "amount_micros": abs(event.amount_micros),
         "balance_micros": event.balance_micros,
         "currency": event.currency,

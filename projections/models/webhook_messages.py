@@ -80,7 +80,7 @@ class WebhookMessages(ReadModel):
     """
 
     name = "webhook_messages"
-    version = 3
+    version = 4
     uses = (*kinds_of(TYPES.keys() - OF_ENTRIES.keys()), WebhookRequest.TestAsked)
 
     def build(self) -> Sequence[Table]:

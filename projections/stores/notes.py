@@ -21,7 +21,6 @@ Subject = Literal[
     "audit",
     "hold",
     "alive",
-    "counters",
     "settings",
 ]
 

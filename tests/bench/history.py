@@ -25,7 +25,7 @@ def append_lookups(log: Log, organization: UUID, count: int) -> None:
     while count > 0:
         lookups = [_lookup(organization) for _ in range(min(BATCH, count))]
         for _ in lookups:
-            wallet.charge(new_charge(), cause())
+            wallet.book([new_charge()], cause())
         log.append(*lookups, wallet)
         count -= len(lookups)
 
@@ -35,7 +35,7 @@ def append_jobs(log: Log, organization: UUID, count: int, items: int) -> None:
     wallet = log.get(Wallet, wallet_id(organization))
     for _ in range(count):
         job = _job(organization, items)
-        wallet.charge(new_charge(), cause())
+        wallet.book([new_charge()], cause())
         for slice_index in range(job.slice_count):
             job.start_slice(slice_index, cause())
             indexes = job.open_items(slice_index)

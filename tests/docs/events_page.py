@@ -8,7 +8,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime
+from datetime import date, datetime
 from itertools import chain
 from textwrap import fill
 from types import NoneType, UnionType
@@ -25,14 +25,16 @@ from tests.tidy.source import ROOT
 
 PAGE = ROOT / "docs" / "verifier" / "events.md"
 EVERYWHERE = ("timestamp", "request_id", "originator_topic", "actor")
-PLAIN = {UUID: "id", int: "integer", str: "text", bool: "boolean", datetime: "time", bytes: "bytes"}
+PLAIN = {UUID: "id", int: "integer", str: "text", bool: "boolean", bytes: "bytes"}
+PLAIN |= {datetime: "time", date: "date"}
 MEANINGS = {
     "act": "what was done",
     "activation_id": "the plan on its link that this makes, or concerns",
     "additions": "the plans to add, in order: the steps behind the removals",
     "addon_id": "what the network calls the plan on the link",
     "adopted": "the network's reply was lost, and what it had done was found",
-    "amount_micros": "how much; only an adjustment may be below zero",
+    "amount_micros": "how much; an adjustment may be below zero, and `wallet.claim_changed`,"
+    " which then settles a claim",
     "asked": "what providers have answered, and what they charge us",
     "above_micros": "above what amount it takes two; null: there is no limit",
     "charged_for": "the stream that the charge is for",
@@ -43,6 +45,7 @@ MEANINGS = {
     "box": "the sealed text, Base64",
     "charge_id": "the transaction of the charge that is given back",
     "claim": "random, so that no two workers write the same bytes",
+    "claim_micros": "what the wallet owes for reversed deposits after it; left out: nothing",
     "client_id": "the name of the client",
     "code": "why; `PROVISIONING_FAILED` gives refunds the reason `provisioning_failed`, any other"
     " `provisioning_error`",
@@ -56,8 +59,9 @@ MEANINGS = {
     "change_id": "the stream of the plan change",
     "customer_number": "of its account in the operator's bookkeeping; null: it has none of its own",
     "data_mb": "megabytes",
+    "deposit": "the `reference` of the deposit that is reversed",
     "deadline": "until when it is tried",
-    "description": "what statements say; that of an adjustment is its reason",
+    "description": "what statements say; that of an adjustment, reversal or payout is its reason",
     "details": "what the refusal says",
     "enabled": "whether lookups are allowed",
     "endpoint_id": "what the network calls the link",
@@ -65,7 +69,7 @@ MEANINGS = {
     "estimated": "left out: true, the amount is not from the provider's reply",
     "fee_micros": "what one link costs in the month",
     "iccid": "the number of the eSIM",
-    "id": "which one; of a deposit or an adjustment its own `reference`",
+    "id": "which one; of a deposit, adjustment, reversal or payout its own `reference`",
     "index": "of the step, from 0",
     "indexes": "which items, from 0",
     "item": "the plan as the network calls it",
@@ -101,8 +105,8 @@ MEANINGS = {
     "provider": "who has answered",
     "provider_plan_id": "the plan as the network calls it",
     "reason": "why",
-    "reference": "what it was for; of a deposit, an adjustment or a refund by hand the operator's"
-    " own text; of a cost the provider's",
+    "reference": "what it was for; of what an operator books, and of a refund by hand, the"
+    " operator's own text; of a cost the provider's",
     "refund": "null: nothing is given back",
     "refunds": "what is given back",
     "removals": "the plans to remove, in order: the first steps",
@@ -127,10 +131,11 @@ MEANINGS = {
     "transaction_id": "of the entry that this announces or is; of a refund by hand that of the"
     " charge",
     "type": "`lookup`, `job`, `link`, `plan_change`, `monthly_fee`, `deposit`, `sandbox_deposit`"
-    " (of `deposit.played`, play money of a sandbox) or `adjustment`",
+    " (of `deposit.played`, play money of a sandbox), `adjustment`, `reversal` or `payout`",
     "unawaited": "the sender was answered at once",
     "until": "when the call to the network is over",
     "validity_days": "days",
+    "value_date": "when the bank counts it",
     "color": "how lists show it",
 }
 # Whose events say who may do what, and what takes two.

@@ -81,7 +81,9 @@ def trade(process: Process) -> None:
     process.look_up(one)
     process.log.append(Month.close("2026-02", process.cause()))
     clock.forward(days=40)
-    process.accounts.adjust(other, -1_000_001, "a mistake", process.cause(), reference="c-1")
+    process.accounts.move(
+        "adjustment", other, -1_000_001, "c-1", process.cause(), reason="a mistake"
+    )
     process.client(None)
 
 

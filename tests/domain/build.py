@@ -50,7 +50,7 @@ def refund(amount: str, charge_id: UUID) -> Refund:
 def adjustment(micros: int, reason: str = "a correction", reference: str = "") -> Adjustment:
     """A correction with a reference of its own."""
     reference = reference or str(uuid4())
-    return Adjustment.make(ORGANIZATION, reference, micros, reason, cause())
+    return Adjustment.make(ORGANIZATION, reference, micros, cause(), reason=reason)
 
 
 def lookup(stream_id: UUID | None = None, now: Cause | None = None, **facts: Any) -> NumberLookup:
@@ -97,7 +97,7 @@ def open_wallet(log: Log, committer: Committer, amount: str, organization: UUID)
 def pay_in(committer: Committer, amount: str, organization: UUID = ORGANIZATION) -> int:
     deposit = Deposit.make(organization, str(uuid4()), parse_amount(amount), cause())
     return committer.commit(
-        wallet_id(organization), lambda wallet: wallet.deposit(deposit, "EUR", cause()), deposit
+        wallet_id(organization), lambda wallet: wallet.enter(deposit, "EUR", cause()), deposit
     )
 
 

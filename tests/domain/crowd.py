@@ -74,7 +74,7 @@ class Crowd:
         def stall(wallet: Wallet) -> None:
             busy.set()
             assert released.wait(PATIENCE_S)
-            wallet.adjust(adjustment(1), "EUR", cause())
+            wallet.enter(adjustment(1), "EUR", cause())
 
         wallet_id = open_wallet(self.writer.log, self.writer.committer, "0", ELSEWHERE)
         stalled = self._pool.submit(self.writer.committer.commit, wallet_id, stall)

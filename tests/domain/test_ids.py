@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.accounts.monthly_fee import monthly_fee_id
-from domain.accounts.organization import api_client_id
-from domain.accounts.wallet import deposit_id, wallet_id
+from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.organization import ApiClient
+from domain.accounts.wallet import Deposit, wallet_id
 from domain.ids import derive_id
 from domain.links.attempts import attempt_id
-from domain.links.esim import esim_id
+from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.lookups.bulk_job import bulk_job_id
@@ -30,14 +30,14 @@ PARTS = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4)
         (derive_id("transaction", ORGANIZATION), "6dcef6f7-f8df-5401-88a3-7f4ad8f20075"),
         (derive_id("refund", ORGANIZATION, 0), "8594c8ac-3351-5285-9da6-c98307e543be"),
         (wallet_id(ORGANIZATION), "60174df3-fdf4-577a-b245-9deaca92c403"),
-        (deposit_id(ORGANIZATION, "bank-1"), "de8dfe37-c123-5211-a5cb-020470b117b3"),
+        (Deposit.id_of(ORGANIZATION, "bank-1"), "de8dfe37-c123-5211-a5cb-020470b117b3"),
         (number_lookup_id(ORGANIZATION, "key-1"), "8f6ff136-8c88-558d-b5ed-20c4c76dfbc2"),
         (bulk_job_id(ORGANIZATION, "key-1"), "62cfe7bb-ac37-5c2e-b53c-328dc11289d4"),
         (attempt_id(Link, ORGANIZATION, "key-1", 2), "35b1c0e4-d6c2-55df-879b-68e07d139474"),
         (attempt_id(PlanChange, ORGANIZATION, "key-1", 2), "2adac03b-56e5-54a8-acc2-fd356eea8bb2"),
-        (esim_id("bics", "8988"), "ad0c7fca-ddab-58f5-b448-2f29a329c350"),
-        (monthly_fee_id(ORGANIZATION, "2026-03"), "95eb2917-44c4-5e8a-9e16-bf0d6c454e8d"),
-        (api_client_id("partner-1"), "3a2d7eee-27ba-5ea6-8963-a2ddb6df259a"),
+        (Esim.id_of("bics", "8988"), "ad0c7fca-ddab-58f5-b448-2f29a329c350"),
+        (MonthlyFee.id_of(ORGANIZATION, "2026-03"), "95eb2917-44c4-5e8a-9e16-bf0d6c454e8d"),
+        (ApiClient.id_of("partner-1"), "3a2d7eee-27ba-5ea6-8963-a2ddb6df259a"),
     ],
 )
 def test_a_derived_id_never_changes(derived: UUID, pinned: str) -> None:

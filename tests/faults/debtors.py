@@ -43,7 +43,7 @@ class Debtors:
         )
         deposit = Deposit.make(organization_id, "bank-1", parse_amount(PAID_IN), cause)
         wallet = Wallet.open(organization_id, self._late.settings.currency, cause)
-        wallet.deposit(deposit, wallet.currency, cause)
+        wallet.enter(deposit, wallet.currency, cause)
         self._late.log.append(organization, deposit, wallet, *active_link(organization_id, cause))
         return organization_id
 

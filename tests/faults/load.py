@@ -245,7 +245,9 @@ class Load:
         began_at, amount = time.monotonic(), parse_amount(PAID_IN)
         while time.monotonic() < began_at + ANSWERED_S_MAX:
             try:
-                self.outside.accounts.deposit(self.keyed, amount, key, self.outside.cause(key))
+                self.outside.accounts.move(
+                    "deposit", self.keyed, amount, key, self.outside.cause(key)
+                )
             except Refused:
                 self.ledger.refused("deposit refused")
                 Event().wait(PAUSE_S)

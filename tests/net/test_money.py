@@ -212,3 +212,36 @@ def test_the_rate_of_an_organization_is_limited(net: Net) -> None:
 def early(limit: str) -> bool:
     """Tell whether the first request of a minute was counted, and the minute will not end soon."""
     return "r=2;" in limit and int(limit.rpartition("t=")[2]) >= 15
+
+
+def test_operators_reverse_deposits_and_pay_out(net: Net) -> None:
+    acme = net.partner("100.00")
+    acme.look_up()
+    net.quietly("wallet", "deposit", acme.id, "40", "--reference", "bank-2")
+    facts = ("--reason", "a charge-back", "--value-date", "2026-03-09")
+    reverse = ("wallet", "reverse", acme.id)
+    net.run("wallet", "payout", acme.id, "90", "--reference", "out-1", *facts)
+    net.run("wallet", "payout", acme.id, "90", "--reference", "out-1", *facts)
+    net.run("wallet", "payout", acme.id, "90.01", "--reference", "out-1", *facts)
+    net.run("wallet", "payout", acme.id, "50", "--reference", "out-2", *facts)
+    net.run("wallet", "payout", acme.id, "-1", "--reference", "out-2", *facts)
+    net.run("wallet", "payout", acme.id, "1", "--reference", "out-2", "--reason", "no day")
+    net.run(*reverse, "bank-2", "--reference", "back-1", "--amount", "40.01", *facts)
+    net.run(*reverse, "bank-9", "--reference", "back-1", *facts)
+    net.run(*reverse, "bank-1", "--reference", "back-1", "--reason", "x", "--value-date", "9.3.26")
+    net.run(*reverse, "bank-1", "--reference", "back-1", *facts)
+    net.run(*reverse, "bank-1", "--reference", "back-1", *facts)
+    net.run(*reverse, "bank-1", "--reference", "back-2", *facts)
+    net.run("wallet", "reverse", MISSING, "bank-1", "--reference", "back-1", *facts)
+    net.print("wallet", "reverse", "--help")
+    net.run("wallet", "payout", acme.id, "0.01", "--reference", "out-2", *facts)
+    acme.get("/v1/wallet")
+    acme.post("/number-lookup", {"phone_number": "+14155552671"})
+    acme.post("/v1/links", {"plan_id": acme.plan("Germany 3 GB")})
+    net.run("wallet", "deposit", acme.id, "20", "--reference", "bank-3")
+    net.run("wallet", "deposit", acme.id, "40", "--reference", "bank-4")
+    acme.until_seen("Claim settled")
+    acme.get("/v1/transactions", Accept="text/csv")
+    acme.get("/v1/statements/2026-03")
+    acme.get("/v1/events?types=wallet.reversed,wallet.claim_changed,wallet.paid_out")
+    net.run("audit", "balance", acme.id)

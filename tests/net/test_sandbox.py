@@ -62,6 +62,7 @@ def test_time_passes_for_one_partner(net: Net, receiver: Receiver) -> None:
     acme.post(f"{SANDBOX}/clock", {"hours": 8_761})
     acme.post(f"{SANDBOX}/clock", {"hours": 1, "link_id": "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"})
     acme.post(f"{SANDBOX}/clock?dry_run=true", {"hours": 1})
+    acme.get(f"{SANDBOX}?link_id=1")
 
 
 def test_what_is_scripted_fails_and_nothing_else(net: Net) -> None:

@@ -113,6 +113,7 @@ def test_types_are_told_where_they_are_named(net: Net, receiver: Receiver) -> No
     one = f"/v1/links/{link['id']}"
     named = ["link.status_changed", "link.renamed", "link.plan_removed"]
     named += ["wallet.charged", "wallet.refunded", "wallet.adjusted"]
+    named += ["wallet.paid_out", "wallet.claim_changed", "wallet.reversed"]
     named += ["client.secret_rotated", "client.deleted"]
     made = acme.ask("POST", PATH, {"url": f"{receiver.url}/named", "events": named}).data
     steps = [
@@ -126,12 +127,17 @@ def test_types_are_told_where_they_are_named(net: Net, receiver: Receiver) -> No
         receiver.wait("/named", count)
     net.quietly("wallet", "adjust", acme.id, "-1.00", "--reference", "a-1", "--reason", "a trial")
     receiver.wait("/named", 6)
-    net.quietly("links", "set", link["id"], "--status", "active")
+    day = ("--reason", "they leave", "--value-date", "2026-03-09", "--reference")
+    net.quietly("wallet", "payout", acme.id, "1.00", *day, "out-1")
     receiver.wait("/named", 7)
+    net.quietly("wallet", "reverse", acme.id, "bank-1", *day, "back-1")
+    receiver.wait("/named", 9)
+    net.quietly("links", "set", link["id"], "--status", "active")
+    receiver.wait("/named", 10)
     net.quietly("client", "rotate-secret", acme.client_id)
-    receiver.wait("/named", 8)
+    receiver.wait("/named", 11)
     net.quietly("client", "revoke", acme.client_id)
-    receiver.record(net, "/named", 9, made["secret"])
+    receiver.record(net, "/named", 12, made["secret"])
 
 
 def test_a_secret_is_rotated_and_both_sign(net: Net, receiver: Receiver) -> None:

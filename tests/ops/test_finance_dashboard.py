@@ -27,7 +27,7 @@ def acme(process: Process) -> UUID:
     process.look_up(made)
     process.finish_job(process.create_job(made, ["+14155550109", DOWN]))
     ahead = Cause(process.clock() + timedelta(days=40), "ahead")
-    process.accounts.adjust(made, -250_000, "a correction", ahead, reference="c-1")
+    process.accounts.move("adjustment", made, -250_000, "c-1", ahead, reason="a correction")
     process.log.append(Month.close("2026-01", process.cause()))
     process.projector.catch_up()
     return made

@@ -2,16 +2,21 @@
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from domain.accounts.wallet import (
     CHARGED_FOR,
+    Booking,
     Charge,
     ChargeKind,
     Deposit,
+    Payout,
     Reference,
     Refund,
+    Reversal,
     Wallet,
 )
 from domain.cause import Cause
@@ -40,6 +45,7 @@ class Year:
         self._wallets: dict[UUID, Wallet] = {}
         self._count = wallets
         self._charges: dict[UUID, list[Charge]] = {}
+        self._deposits: dict[UUID, list[Deposit]] = {}
 
     @property
     def organizations(self) -> list[UUID]:
@@ -55,7 +61,8 @@ class Year:
             self._pay_in(owner)
             return
         owner = self._dice.choice(self.organizations)
-        self._dice.choice((self._pay_in, self._buy, self._buy, self._give_back))(owner)
+        happenings = (self._pay_in, self._buy, self._buy, self._give_back, self._pay_back)
+        self._dice.choice(happenings)(owner)
 
     def _cause(self) -> Cause:
         """Return when it happened; it may reach the log late, or from a machine that is ahead."""
@@ -65,24 +72,40 @@ class Year:
     def _pay_in(self, owner: UUID) -> None:
         cause, wallet = self._cause(), self._wallets[owner]
         made = Deposit.make(owner, str(uuid4()), self._dice.randrange(1, 50_000_000), cause)
-        wallet.deposit(made, "USD", cause)
+        wallet.enter(made, "USD", cause)
         self._process.log.append(made, wallet)
+        self._deposits.setdefault(owner, []).append(made)
+
+    def _pay_back(self, owner: UUID) -> None:
+        """Reverse a deposit, which may leave a claim, or pay out a part of what there is."""
+        cause, wallet = self._cause(), self._wallets[owner]
+        facts: dict[str, Any] = {"reason": "why", "value_date": cause.at.date()}
+        kind: type[Booking] = Payout
+        micros = self._dice.randrange(1, 5_000_000)
+        if (deposits := self._deposits.get(owner)) and self._dice.random() < 0.5:
+            deposit = deposits.pop()
+            kind, micros = Reversal, deposit.amount_micros
+            facts["deposit"] = deposit.reference
+        made = kind.make(owner, str(uuid4()), micros, cause, **facts)
+        with suppress(InsufficientBalance):
+            wallet.enter(made, "USD", cause)
+            self._process.log.append(made, wallet)
 
     def _buy(self, owner: UUID) -> None:
         cause, wallet = self._cause(), self._wallets[owner]
         kind, plan = self._dice.choice(KINDS), self._dice.choice("abc")
         has_plan = kind in {"activation", "topup"}
         charge = Charge(
-            uuid4(),
-            kind,
-            self._dice.randrange(1, 5_000_000),
-            "USD",
-            Reference(FOR[kind], str(uuid4())),
-            kind,
-            {"plan_id": f"plan-{plan}", "plan_name": f"Plan {plan}"} if has_plan else {},
+            transaction_id=uuid4(),
+            kind=kind,
+            amount_micros=self._dice.randrange(1, 5_000_000),
+            currency="USD",
+            reference=Reference(FOR[kind], str(uuid4())),
+            description=kind,
+            metadata={"plan_id": f"plan-{plan}", "plan_name": f"Plan {plan}"} if has_plan else {},
         )
         try:
-            wallet.charge(charge, cause)
+            wallet.book([charge], cause)
         except InsufficientBalance:
             return
         self._charges.setdefault(owner, []).append(charge)
@@ -92,17 +115,15 @@ class Year:
         if owner not in self._charges:
             return
         charge = self._dice.choice(self._charges[owner])
-        self._wallets[owner].refund(
-            Refund(
-                uuid4(),
-                charge.transaction_id,
-                self._dice.randrange(1, charge.amount_micros + 1),
-                "USD",
-                charge.reference,
-                "Refund",
-                "by_hand",
-                charge.metadata,
-            ),
-            self._cause(),
+        back = Refund(
+            transaction_id=uuid4(),
+            charge_id=charge.transaction_id,
+            amount_micros=self._dice.randrange(1, charge.amount_micros + 1),
+            currency="USD",
+            reference=charge.reference,
+            description="Refund",
+            reason="by_hand",
+            metadata=charge.metadata,
         )
+        self._wallets[owner].book([back], self._cause())
         self._process.log.append(self._wallets[owner])

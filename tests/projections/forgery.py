@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 from domain.accounts.currency import Ledger
 from domain.accounts.paid_price import PaidPrice, RefundReason, Repayment
 from domain.accounts.wallet import (
-    SANDBOX_DEPOSIT,
     Adjustment,
+    Booking,
     Deposit,
     Reference,
     Refund,
@@ -70,9 +70,8 @@ class Forger:
         facts: dict[str, Any] = {"transaction_id": price.transaction_id, "currency": price.currency}
         facts["kind"] = "lookup" if kind == "lookup" else "bulk_lookup"
         paid = format_amount(price.amount_micros)
-        self.wallet.charge(
-            charge(paid, reference=Reference(kind, str(reason)), **facts), self.cause
-        )
+        made = charge(paid, reference=Reference(kind, str(reason)), **facts)
+        self.wallet.book([made], self.cause)
         return forged(self._only(self.wallet, Wallet.Charged), **changes)
 
     def job(self, count: int = 4, item_micros: int = ITEM_MICROS) -> BulkJob:
@@ -118,7 +117,7 @@ class Forger:
             description="Refund",
             reason=reason,
         )
-        self.wallet.refund(back, self.cause)
+        self.wallet.book([back], self.cause)
         return self._only(self.wallet, Wallet.Refunded)
 
     def completed(self, job: BulkJob, *indexes: int, **changes: Any) -> BulkJob.ItemsCompleted:
@@ -127,13 +126,19 @@ class Forger:
 
     def deposit(self, reference: str = "bank-2") -> tuple[Deposit.Made, Wallet.Deposited]:
         made = Deposit.make(self.organization_id, reference, 500_000, self.cause)
-        self.wallet.deposit(made, "USD", self.cause)
+        self.wallet.enter(made, "USD", self.cause)
         return self._only(made, Deposit.Made), self._only(self.wallet, Wallet.Deposited)
 
+    def paid_in(self, reference: str, micros: int) -> tuple[Event, list[Event]]:
+        """A deposit and its entries: perhaps it settles a claim."""
+        made = Deposit.make(self.organization_id, reference, micros, self.cause)
+        self.wallet.enter(made, "USD", self.cause)
+        return self._only(made, Deposit.Made), [*self.wallet.collect_events()]
+
     def play_money(self, reference: str) -> tuple[Deposit.Played, Wallet.Deposited]:
-        owner, kind = self.organization_id, SANDBOX_DEPOSIT
-        made = Deposit.make(owner, reference, 500_000, self.cause, kind=kind)
-        self.wallet.deposit(made, "USD", self.cause)
+        owner, event = self.organization_id, Deposit.Played
+        made = Deposit.make(owner, reference, 500_000, self.cause, event=event)
+        self.wallet.enter(made, "USD", self.cause)
         return self._only(made, Deposit.Played), self._only(self.wallet, Wallet.Deposited)
 
     def cancelled(self, job: BulkJob, **changes: Any) -> BulkJob.Cancelled:
@@ -148,10 +153,19 @@ class Forger:
     def adjustment(self, micros: int, **changes: Any) -> tuple[Adjustment.Made, Wallet.Adjusted]:
         """A correction and its entry, in which something may differ."""
         owner, reference = self.organization_id, str(uuid4())
-        made = Adjustment.make(owner, reference, micros, "a correction", self.cause)
-        self.wallet.adjust(made, "USD", self.cause)
+        made = Adjustment.make(owner, reference, micros, self.cause, reason="a correction")
+        self.wallet.enter(made, "USD", self.cause)
         entry = forged(self._only(self.wallet, Wallet.Adjusted), **changes)
         return self._only(made, Adjustment.Made), entry
+
+    def outgoing(self, kind: type[Booking], micros: int, **facts: Any) -> tuple[Event, list[Event]]:
+        """A reversal or payout, and its entries: before a reversal perhaps one of what is owed."""
+        given = {"reason": "why", "value_date": self.cause.at.date(), **facts}
+        reference = given.pop("reference", None) or str(uuid4())
+        made = kind.make(self.organization_id, reference, micros, self.cause, **given)
+        self.wallet.enter(made, "USD", self.cause)
+        (event,) = made.collect_events()
+        return event, [*self.wallet.collect_events()]
 
     def adjusted(self, micros: int, **changes: Any) -> Wallet.Adjusted:
         """A correction as earlier releases wrote it: it names nothing but itself."""

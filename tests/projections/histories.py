@@ -1,6 +1,7 @@
 """Histories for read models and the auditor: lived by commands, or forged event by event."""
 
 import random
+from datetime import date
 from uuid import UUID
 
 from sqlalchemy import text
@@ -99,10 +100,11 @@ class Life:
             self._process.finish_job(job_id)
         owner = self._process.organization("10.00", "Hasty")
         self._process.cancel_job(self._process.create_job(owner, numbers(260)))
+        self._give_back(owner)
         self._process.create_job(self._process.organization("1.00", "Busy"), numbers(3))
         fleet = self._process.organization("10.00", "Fleet")
         self._links.one_of_each(fleet)
-        for each in (*self._organizations, fleet):  # Some of their links live on.
+        for each in (*self._organizations[1::2], fleet):  # Some of their links live on.
             self._process.change(each, lambda it, cause: it.record(it.SandboxReset, cause))
         self._links.one_of_each(fleet)
 
@@ -143,6 +145,17 @@ class Life:
             amount = self._dice.choice([-100_000, 250_000])
             once = f"correction-{self._process.log.head()}"
             self._process.adjust(organization_id, amount, reference=once)
+
+    def _give_back(self, owner: UUID) -> None:
+        """Pay out, reverse a deposit that was spent, and pay what is owed since then."""
+        accounts, cause = self._process.accounts, self._process.cause()
+        facts = {"reason": "why", "value_date": date(2026, 2, 27)}
+        accounts.move("deposit", owner, 200_000, "spent", cause)
+        left = accounts.wallet(owner).balance_micros - 50_000
+        accounts.move("payout", owner, left, "out-1", cause, **facts)
+        accounts.move("reversal", owner, None, "back-1", cause, deposit="spent", **facts)
+        for reference in ("a part", "the rest"):
+            accounts.move("deposit", owner, 100_000, reference, cause)
 
     def _look_up(self) -> None:
         number = self._dice.choice([*numbers(5), DOWN])

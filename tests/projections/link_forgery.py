@@ -250,13 +250,13 @@ class LinkForger(Forger):
     def charge(
         self, kind: ChargeKind, stream_id: UUID, price: PaidPrice, **changes: Any
     ) -> Wallet.Charged:
-        self.wallet.charge(charge_of(kind, stream_id, price, {}), self.cause)
+        self.wallet.book([charge_of(kind, stream_id, price, {})], self.cause)
         return forged(self._only(self.wallet, Wallet.Charged), **changes)
 
     def refund(
         self, kind: ChargeKind, stream_id: UUID, refund: Repayment, price: PaidPrice
     ) -> Wallet.Refunded:
-        self.wallet.refund(refund_of(kind, stream_id, refund, price, {}), self.cause)
+        self.wallet.book([refund_of(kind, stream_id, refund, price, {})], self.cause)
         return self._only(self.wallet, Wallet.Refunded)
 
     def begun_change(self, *prices: str) -> tuple[Link, PlanChange]:

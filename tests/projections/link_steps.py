@@ -11,7 +11,7 @@ from domain.accounts.wallet import Charge, Refund, wallet_id
 from domain.catalogue.plan import SponsorProfile
 from domain.cause import Cause
 from domain.links.bought_plan import BoughtPlan
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import Esim
 from domain.links.link import EndKind, Link
 from domain.links.network import Endpoint, LinkStatus
 from domain.links.plan_change import PlanChange
@@ -70,7 +70,7 @@ class LinkSteps:
         """Take an eSIM, a new one unless it is said which, and the price."""
         self.iccid = iccid or self.iccid
         link, cause = self.link, self.process.cause()
-        esim = self.process.log.find(Esim, esim_id("simulated", self.iccid))
+        esim = self.process.log.find(Esim, Esim.id_of("simulated", self.iccid))
         esim = esim or Esim.register("simulated", self.iccid, cause)
         esim.reserve(link.id, cause)
         link.record(Link.EsimReserved, cause, iccid=self.iccid, sponsor_profile=PROFILE)
@@ -104,7 +104,7 @@ class LinkSteps:
         refund = link.fail(code, {"why": "no answer"}, settled_at, cause)
         esims = []
         if settled_at is not None and link.iccid is not None:
-            esims = [self.process.log.get(Esim, esim_id("simulated", self.iccid))]
+            esims = [self.process.log.get(Esim, Esim.id_of("simulated", self.iccid))]
             esims[0].quarantine(self.id, settled_at, cause)
         price, metadata = link.requested.price, metadata_of(self.id, self.plan)
         refunds = []
@@ -118,7 +118,7 @@ class LinkSteps:
         return self._record(Link.EndpointRemoved, endpoint_id="endpoint-late")
 
     def release(self) -> "LinkSteps":
-        link, esim = self.link, self.process.log.get(Esim, esim_id("simulated", self.iccid))
+        link, esim = self.link, self.process.log.get(Esim, Esim.id_of("simulated", self.iccid))
         link.record(Link.EsimReleased, self.process.cause(), iccid=link.iccid)
         esim.release(self.id, self.process.cause())
         self.process.log.append(link, esim)
@@ -294,6 +294,6 @@ def charge_fee(
     metadata = {"month": month, "charged_link_ids": [str(each) for each in links]}
     charge = charge_of("monthly_link_fee", fee.id, fee.due.price, metadata)
     process.committer.commit(
-        wallet_id(organization_id), lambda wallet: wallet.charge(charge, cause), fee
+        wallet_id(organization_id), lambda wallet: wallet.book([charge], cause), fee
     )
     return fee

@@ -16,6 +16,7 @@ from uuid import UUID
 from domain.accounts.organization import Organization
 from domain.accounts.prices import LookupPrice
 from domain.accounts.spending import Spending
+from domain.accounts.wallet import Payout, Reversal
 from domain.cause import Cause
 from domain.links.link import Link
 from domain.log.log import Stored
@@ -102,7 +103,8 @@ class Rewriting:
             if what == "spending_limited":
                 limits[wallet] = (state.get("spending") or {}).get("limit_micros")
             else:
-                signed = state["amount_micros"] * (-1 if what == "charged" else 1)
+                takes = what in {"charged", "reversed", "paid_out"}
+                signed = state["amount_micros"] * (-1 if takes else 1)
                 balances[wallet] += signed
                 sequences[wallet] += 1
                 so_far -= signed if what in {"charged", "refunded"} else 0
@@ -149,6 +151,16 @@ def _pay_in(forger: LinkForger) -> None:
     forger.write(*forger.deposit("bank-2"), *forger.deposit("bank-3"), *forger.deposit("bank-4"))
     forger.write(*forger.play_money("bank-2"), *forger.play_money("tests-3"))
     forger.write(*forger.adjustment(-7_000), *decided(forger))
+    for kind, micros, facts in (
+        (Payout, 5_000, {}),
+        (Reversal, 500_000, {"deposit": "bank-2"}),
+        (Payout, 1_988_005, {}),  # All that there is.
+        (Reversal, 400_000, {"deposit": "bank-3"}),
+    ):
+        made, entries = forger.outgoing(kind, micros, **facts)
+        forger.write(made, *entries)
+    made_again, entered = forger.paid_in("bank-5", 2_500_000)
+    forger.write(made_again, *entered)
     forger.write(months.closed("2026-01"), months.closed("2026-02"), months.closed("2026-03"))
 
 

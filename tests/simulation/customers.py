@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 
 from app.http.application import create_app
 from domain.accounts.organization import SCOPES
-from domain.accounts.wallet import Wallet, deposit_id, wallet_id
+from domain.accounts.wallet import Deposit, Wallet, wallet_id
 from domain.errors import Refused
 from domain.ids import derive_id
 from domain.links.network import NoSuchEndpoint, ProviderPlan
@@ -171,18 +171,18 @@ class Customers:
                 return str(body["meta"]["lookup_id"])
             case "deposit":
                 owner = self.template.organizations[request.customer - 1]
-                return str(deposit_id(owner, deposited(request)))
+                return str(Deposit.id_of(owner, deposited(request)))
         return None
 
     def _deposit(self, machine: Machine, owner: UUID, request: Request) -> None:
-        machine.accounts.deposit(owner, request.amount, deposited(request), machine.cause())
+        machine.accounts.move("deposit", owner, request.amount, deposited(request), machine.cause())
 
     def _spend(self, machine: Machine, owner: UUID, request: Request) -> None:
         """Let an organization run out of money."""
         held = self._world.outside.log.get(Wallet, wallet_id(owner)).balance_micros
         once, less = f"spent-{request.number}", LEFT_MICROS - held
         if less < 0:
-            machine.accounts.adjust(owner, less, "spent", machine.cause(), reference=once)
+            machine.accounts.move("adjustment", owner, less, once, machine.cause(), reason="spent")
 
     def _deactivate(self, _: Machine, __: UUID, request: Request) -> None:
         """Let the network itself make a link inactive."""

@@ -60,7 +60,9 @@ def make_template(directory: Path) -> Template:
                 monthly_link_fee_micros=parse_amount(FEE),
                 with_wallet=True,
             )
-            process.accounts.deposit(registered.id, parse_amount(amount), "first", process.cause())
+            process.accounts.move(
+                "deposit", registered.id, parse_amount(amount), "first", process.cause()
+            )
             # Nobody gets there, but every entry counts, and the audit looks.
             limit_micros = parse_amount(SPENDING_LIMIT)
             process.accounts.set_spending_limit(registered.id, limit_micros, process.cause())

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.accounts.monthly_fee import MonthlyFee, monthly_fee_id
+from domain.accounts.monthly_fee import MonthlyFee
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
 from tests.faulty_network import Killed
@@ -254,7 +254,7 @@ class Kill(NamedTuple):
 
 
 def fee_of(process: Process, organization_id: UUID) -> MonthlyFee:
-    return process.log.get(MonthlyFee, monthly_fee_id(organization_id, "2026-02"))
+    return process.log.get(MonthlyFee, MonthlyFee.id_of(organization_id, "2026-02"))
 
 
 @pytest.fixture
@@ -468,7 +468,7 @@ def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
         process.projector.catch_up()
         bill(process)
     assert caplog.messages[-1] == "monthly fees of 2026-02 wait for read models that stopped"
-    fee_id = monthly_fee_id(organization_id, "2026-02")
+    fee_id = MonthlyFee.id_of(organization_id, "2026-02")
     assert process.log.find(MonthlyFee, fee_id) is None
 
     def goes_on() -> bool:

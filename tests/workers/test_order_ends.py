@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from domain.errors import ProvisioningError
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.network import NoSuchEndpoint
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
@@ -28,7 +28,7 @@ def check(lab: OrderLab) -> None:
 
 def holder(lab: OrderLab, link: Link) -> object:
     assert link.iccid is not None
-    return lab.process.log.get(Esim, esim_id(link.network, link.iccid)).link_id
+    return lab.process.log.get(Esim, Esim.id_of(link.network, link.iccid)).link_id
 
 
 def far(lab: OrderLab) -> SellingByOrder:

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from app.books.postings import work_of
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import Esim
 from domain.links.link import Link, Stage
 from tests.workers.link_checks import Books, check
 from tests.workers.link_lab import Lab
@@ -27,7 +27,7 @@ def fail_late(lab: Lab) -> Link:
 
 def esim_of(lab: Lab, link: Link) -> Esim:
     assert link.iccid is not None
-    return lab.process.log.get(Esim, esim_id(lab.network.name, link.iccid))
+    return lab.process.log.get(Esim, Esim.id_of(lab.network.name, link.iccid))
 
 
 def test_an_endpoint_that_the_network_keeps_is_an_incident_and_asked_about_ever_less(

@@ -25,7 +25,6 @@ from domain.accounts.organization import (
     THRESHOLDS_MAX,
     ApiClient,
     Organization,
-    api_client_id,
     not_over,
 )
 from domain.cause import Cause
@@ -112,6 +111,15 @@ class Wallet(Shape):
 
     balance: Annotated[Amount, means("What the wallet holds.")]
     currency: Currency
+    open_claim: Annotated[
+        Amount | UnsetType,
+        means("There while you owe for a reversed deposit: what comes in settles it first."),
+    ] = UNSET
+
+    @classmethod
+    def holding(cls, its: wallets.Wallet) -> "Wallet":
+        """Show a wallet."""
+        return cls.of(its, open_claim=amount_of(its.claim_micros) or UNSET)
 
 
 class Limits(Struct):
@@ -209,7 +217,7 @@ def change_account(caller: Caller, given: Given[None]) -> Account:
 
 def load_client(caller: Caller, given: Given[Any], client_id: str) -> ApiClient:
     """Return a client of the caller's organization, also a deleted one."""
-    client = given.parts.log.find(ApiClient, api_client_id(client_id))
+    client = given.parts.log.find(ApiClient, ApiClient.id_of(client_id))
     if client is None or client.organization_id != caller.organization_id:
         raise NotFound
     return client
@@ -292,7 +300,7 @@ def show_client(
 def _account_of(parts: Container, caller: Caller) -> Account:
     """Read the account from the log, because a read model may lack the latest change."""
     organization = parts.log.get(Organization, caller.organization_id)
-    client = parts.log.get(ApiClient, api_client_id(caller.client_id))
+    client = parts.log.get(ApiClient, ApiClient.id_of(caller.client_id))
     wallet = parts.log.find(wallets.Wallet, wallets.wallet_id(organization.id))
     settings, spending = parts.settings, None
     if wallet is not None and wallet.spending is not None:
@@ -307,7 +315,7 @@ def _account_of(parts: Container, caller: Caller) -> Account:
             format_amount(organization.monthly_link_fee_micros),
             settings.currency,
         ),
-        wallet=None if wallet is None else Wallet.of(wallet),
+        wallet=None if wallet is None else Wallet.holding(wallet),
         low_balance_threshold=amount_of(organization.low_balance_threshold_micros),
         limits=Limits(
             requests_per_minute=caller.per_minute or None,

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from marshmallow import Schema
 
-from app.http.accounts.input import Money, Reference
+from app.http.accounts.input import Money, one_line
 from app.http.edge.callers import authenticate_machine
 from app.http.edge.input import Id, described
 from app.http.edge.operation import Group, Shown
@@ -48,10 +48,7 @@ class DepositBody(Schema):
 
     organization = Id(required=True, metadata=described("Whose wallet it goes to."))
     amount = Money(inf, required=True, metadata=described("What was paid; more than 0."))
-    reference = Reference(
-        required=True,
-        metadata=described("Names the payment: the same one is booked once for an organization."),
-    )
+    reference = one_line("Names the payment: the same one is booked once for an organization.")
 
 
 blueprint = Group("Deposits", __name__, "deposits", description=__doc__)

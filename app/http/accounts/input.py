@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from marshmallow import ValidationError, fields, validates_schema
+from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.http.edge.input import PAGE_MAX, SHORT, PageQuery, Reads, WholeNumber, choice, described
 from app.http.edge.schemas import OR_EMPTY
@@ -77,17 +77,10 @@ class Money(Reads, fields.String):
         return micros
 
 
-class Reference(fields.String):
-    """One line of text that is kept for ever."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        metadata = {"pattern": WORDS, **kwargs.pop("metadata")}
-        super().__init__(validate=_check_words, metadata=metadata, **kwargs)
-
-
-def _check_words(text: str) -> None:
-    if not re.fullmatch(WORDS, text):
-        raise ValidationError(NOT_WORDS)
+def one_line(says: str) -> fields.String:
+    """Return the field of one line of text that is kept for ever."""
+    is_whole = validate.Regexp(WORDS.replace("$", r"\Z"), error=NOT_WORDS)
+    return fields.String(required=True, validate=is_whole, metadata=described(says, pattern=WORDS))
 
 
 class TransactionQuery(PageQuery):

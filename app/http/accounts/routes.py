@@ -45,7 +45,7 @@ def read_wallet(caller: Caller, given: Given[None]) -> account.Wallet:
     wallet = given.parts.log.find(Wallet, wallet_id(caller.organization_id))
     if wallet is None:
         raise NotFound("The organization has no wallet.")
-    return account.Wallet.of(wallet)
+    return account.Wallet.holding(wallet)
 
 
 @blueprint.operation(

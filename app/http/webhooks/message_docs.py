@@ -104,6 +104,12 @@ _TYPES: Final[Mapping[str, tuple[str, str]]] = {
     "wallet.charged": ("The wallet has paid.", _MOVED),
     "wallet.refunded": ("The wallet got a charge back.", f"{_MOVED} refund_of"),
     "wallet.adjusted": ("We have corrected the balance.", f"{_MOVED} direction"),
+    "wallet.reversed": ("A deposit was taken back from the wallet.", _MOVED),
+    "wallet.claim_changed": (
+        "You owe what the wallet lacked of a reversal, or have paid for it.",
+        f"{_MOVED} direction",
+    ),
+    "wallet.paid_out": ("We have paid you from the wallet.", _MOVED),
     "client.secret_rotated": ("A client has a new secret.", "client_id by"),
     "client.deleted": ("A client is refused for ever.", "client_id by"),
     "webhook.test": ("You have asked for a test.", "webhook_id"),

@@ -41,7 +41,7 @@ def plant_snapshot(database: Database, stream_id: UUID, version: int) -> None:
 
 def spend(process: Process, organization: UUID, amount: str) -> None:
     wanted = charge(amount, currency="USD")
-    process.committer.commit(wallet_id(organization), lambda wallet: wallet.charge(wanted, cause()))
+    process.committer.commit(wallet_id(organization), lambda wallet: wallet.book([wanted], cause()))
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 500])
@@ -63,7 +63,7 @@ def test_a_wallet_loads_as_its_replay_whatever_its_newest_event(process: Process
     organization = process.organization("0")
     for amount in ("", "0.01", "0.02"):
         if amount:
-            process.accounts.deposit(organization, 10_000, amount, process.cause())
+            process.accounts.move("deposit", organization, 10_000, amount, process.cause())
         replayed = replay(process.log.history(wallet_id(organization)))
         assert isinstance(replayed, Wallet)
         loaded = process.log.get(Wallet, replayed.id)

@@ -9,7 +9,7 @@ from app.books.margin import By, Earned, margin_of
 from app.books.reconcile import deposits_of
 from app.books.statements import statements_of
 from app.books.trial_balance import TrialBalance, month_balance, trial_balance
-from domain.accounts.wallet import SANDBOX_DEPOSIT
+from domain.accounts.wallet import BOOKED, SANDBOX_DEPOSIT
 from domain.finance.month import Month
 from domain.months import first_instant, months_before
 from tests.installation import CountingProvider, Installation, Process, SetClock, numbers
@@ -75,7 +75,7 @@ def test_what_months_have_earned_is_what_their_statements_say(installation: Inst
         statements = statements_of(process.log, str(month)).statements
         lines = [line for each in statements for line in each.lines.items()]
         assert row.refunds_micros == sum(it.credit_micros for kind, it in lines if kind == "refund")
-        charged = sum(it.debit_micros for kind, it in lines if kind != "adjustment")
+        charged = sum(it.debit_micros for kind, it in lines if kind not in BOOKED)
         assert row.revenue_micros == charged
         for by in EVERY:
             assert margin_of(process.log, by, month=month).total == row
@@ -108,7 +108,7 @@ def test_a_closed_month_ties_to_its_statements(installation: Installation) -> No
             each.closing_micros for each in books.statements
         )
         lines = [line for each in books.statements for line in each.lines.items()]
-        for kind in {*(kind for kind, _ in lines)} - {"refund", "deposit", "adjustment"}:
+        for kind in {*(kind for kind, _ in lines)} - {"refund", *BOOKED}:
             charged = sum(line.debit_micros for its, line in lines if its == kind)
             assert moved[f"Income:{kind.replace('_', '-').capitalize()}"] == -charged
         refunds = sum(micros for name, micros in moved.items() if name.startswith(REFUNDS))

@@ -66,7 +66,7 @@ def ours(process: Process) -> Balances:
 def trade(process: Process, clock: SetClock, steps: int, wallets: int) -> Year:
     """A year in some wallets, and links, lookups and a job that cost something."""
     acme = process.organization("1000.00", 'Acme "Überall"\\')
-    process.accounts.adjust(acme, -1, 'a "mistake" \\', process.cause(), reference="c-1")
+    process.accounts.move("adjustment", acme, -1, "c-1", process.cause(), reason='a "mistake" \\')
     process.look_up(acme)
     process.finish_job(process.create_job(acme, [*numbers(2), "+15005550001"]))
     LinkSteps(process, acme, plan=bought("Europe", "4.00")).activate()

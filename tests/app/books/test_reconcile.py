@@ -16,6 +16,7 @@ from app.books.reconcile import (
     costs_of,
     deposits_of,
     reconcile,
+    reconcile_deposits,
 )
 from domain.cost import Cost
 from tests.installation import Installation, Process, SetClock
@@ -130,3 +131,16 @@ def test_a_reference_that_is_no_date_is_told() -> None:
     with pytest.raises(FileRefused) as refused:
         by_period([theirs("2026-03-01"), theirs("INV-1", line=3), theirs("", line=4)], "day")
     assert [each.split(":")[0] for each in refused.value.lines] == ["line 3", "line 4"]
+
+
+def test_reversals_and_payouts_are_lines_of_the_bank(process: Process) -> None:
+    acme = process.organization("50.00")
+    facts = {"reason": "why", "value_date": MARCH.date()}
+    move, cause = process.accounts.move, process.cause()
+    move("payout", acme, 20_000_000, "out-1", cause, **facts)
+    move("reversal", acme, None, "back-1", cause, deposit="bank-1", **facts)
+    lines = [("bank-1", 50_000_000), ("out-1", -20_000_000), ("back-1", -50_000_000)]
+    there = [theirs(name, micros, n) for n, (name, micros) in enumerate(lines)]
+    found = reconcile_deposits(process.log, [*there, theirs("rent", -7, 9)])
+    assert (found.ok, found.matched) == (True, 3)
+    assert not reconcile_deposits(process.log, there[:2]).ok

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.books.statements import balance_of, statements_of
-from domain.accounts.wallet import CHARGED_FOR
+from domain.accounts.wallet import BOOKED, CHARGED_FOR
 from domain.finance.month import Month
 from domain.finance.statement import Statement
 from domain.money import parse_amount
@@ -137,7 +137,7 @@ def test_usage_is_the_sum_of_the_entries(books: Books, group_by: list[Dimension]
         expected: dict[tuple[str, ...], list[int]] = {}
         for owner_id, at, entry, _ in books.entries():
             day = at.date()
-            is_own = owner_id == owner and entry.kind not in {"deposit", "adjustment"}
+            is_own = owner_id == owner and entry.kind not in BOOKED
             if not is_own or not since <= day < until:
                 continue
             facts = {

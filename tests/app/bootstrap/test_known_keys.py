@@ -8,7 +8,7 @@ import pytest
 from app.bootstrap.known_keys import ensure_keys, lost_keys, record_keys, record_pepper
 from app.security.key_file import SigningKeysError
 from app.security.keys import FIRST, WEBHOOK_KEY
-from domain.accounts.organization import api_client_id
+from domain.accounts.organization import ApiClient
 from domain.webhooks.commands import Draft
 from domain.webhooks.endpoint import WebhookEndpoint
 from projections.stores.notes import Notes
@@ -101,7 +101,7 @@ def test_a_client_with_a_new_secret_has_lost_nothing(started: Process, clock: Se
     started.accounts.change_client(
         clients[1], lambda each: each.rotate_secret("1" * 64, started.cause())
     )
-    assert started.log.history(api_client_id(clients[1]))
+    assert started.log.history(ApiClient.id_of(clients[1]))
     assert start(started) == []
 
 

@@ -35,6 +35,9 @@ def run_all(shell: Shell, plans: Path) -> None:
     shell.run("org", "set", owner, "--wallet")
     shell.run("wallet", "deposit", owner, "5", "--reference", "bank-1")
     shell.run("wallet", "adjust", owner, "-1", "--reference", "c-1", "--reason", "a mistake")
+    day = ("--reason", "why", "--value-date", "2026-02-27", "--reference")
+    shell.run("wallet", "payout", owner, "1", *day, "out-1")
+    shell.run("wallet", "reverse", owner, "bank-1", "--amount", "2", *day, "back-1")
     client = shell.json("client", "create", "--org", owner)["client_id"]
     shell.run("client", "rotate-secret", client)
     shell.run("client", "revoke", client)
@@ -69,5 +72,5 @@ def test_what_an_operator_does_names_the_user_of_the_operating_system(
     possible = {each for each in event_classes() if issubclass(each, ByOperator)}
     assert {type(each) for each in kept} == possible - theirs
     entries = [each for each in events if isinstance(each, Wallet.Moved)]
-    assert len(entries) == 2
+    assert len(entries) == 4
     assert ME.encode() not in b"".join(log.mapper.to_stored_event(each).state for each in entries)

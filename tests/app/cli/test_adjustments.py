@@ -54,27 +54,39 @@ def the_one_waiting(shell: Shell) -> Any:
     return waiting
 
 
-@pytest.mark.parametrize("kind", ["adjustment", "deposit", "refund"])
+def asked(
+    people: tuple[Shell, Shell, Shell], organization: UUID, kind: str
+) -> tuple[list[object], list[object], str]:
+    """Return a command above the limit, one with another amount, and the balance afterwards."""
+    anna, bert, _ = people
+    if kind == "adjustment":
+        assert anna.json(*adjust("10", organization, "small"))["state"] == "made"
+        return adjust("10.01", organization), adjust("10.02", organization), "20.01"
+    if kind == "deposit":
+        anna.run("wallet", "deposit", organization, "9", "--reference", "bank-1")
+        line: list[object] = ["wallet", "deposit", organization, "--reference", "bank-2"]
+        return [*line, "80"], [*line, "81"], "89.00"
+    for who, reference in ((anna, "bank-1"), (bert, "bank-2")):  # Each may pay in so much.
+        who.run("wallet", "deposit", organization, "9", "--reference", reference)
+    facts = ("--reference", "r-1", "--reason", "why")
+    if kind == "refund":
+        line = ["wallet", "refund", lookup_of(anna, organization, 18_000_000), *facts]
+        return line, [*line, "--amount", "11"], "18.00"
+    facts = (*facts, "--value-date", "2026-02-27")
+    if kind == "payout":
+        line = ["wallet", "payout", organization, *facts]
+        return [*line, "8.50"], [*line, "8.60"], "9.50"
+    line = ["wallet", "reverse", organization, "bank-1", *facts]
+    return line, [*line, "--amount", "8.60"], "9.00"
+
+
+@pytest.mark.parametrize("kind", ["adjustment", "deposit", "refund", "reversal", "payout"])
 def test_what_is_above_the_limit_waits_for_somebody_else(
     people: tuple[Shell, Shell, Shell], kind: str
 ) -> None:
     anna, bert, carl = people
-    organization, line, after = anna.new_organization(), list[object](), "80.00"
-    if kind == "adjustment":
-        assert anna.json(*adjust("10", organization, "small"))["state"] == "made"
-        line, other, after = adjust("10.01", organization), adjust("10.02", organization), "20.01"
-    elif kind == "deposit":
-        line = ["wallet", "deposit", organization, "80", "--reference", "bank-2"]
-        other = ["wallet", "deposit", organization, "81", "--reference", "bank-2"]
-        anna.run("wallet", "deposit", organization, "9", "--reference", "bank-1")
-        after = "89.00"
-    else:
-        for who, reference in ((anna, "bank-1"), (bert, "bank-2")):  # Each may pay in so much.
-            who.run("wallet", "deposit", organization, "10", "--reference", reference)
-        charge = lookup_of(anna, organization, 20_000_000)
-        line = ["wallet", "refund", charge, "--reference", "t-1", "--reason", "why"]
-        other = [*line, "--amount", "11"]
-        after = "20.00"
+    organization = anna.new_organization()
+    line, other, after = asked(people, organization, kind)
     before = balance(anna, organization)
     proposed = anna.json(*line)
     assert (proposed["state"], proposed["balance"]) == ("proposed", before)

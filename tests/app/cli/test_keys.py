@@ -6,7 +6,7 @@ import pytest
 
 from app.security.key_file import KINDS
 from domain.accounts.operator_acts import OperatorAct
-from domain.accounts.organization import ApiClient, api_client_id
+from domain.accounts.organization import ApiClient
 from tests.app.cli.shell import Shell
 
 
@@ -103,7 +103,7 @@ def test_notes_of_a_revoked_checkpoint_key_prove_nothing_by_themselves(shell: Sh
 def test_the_secret_is_kept_as_its_hash_only(shell: Shell) -> None:
     made = shell.json("client", "create", "--m2m")
     with closing(shell.container()) as container:
-        kept = container.log.get(ApiClient, api_client_id(made["client_id"])).secret_hashes
+        kept = container.log.get(ApiClient, ApiClient.id_of(made["client_id"])).secret_hashes
         assert kept == [container.secret_hasher.hash(made["client_secret"])]
     for file in shell.database.parent.rglob("*"):
         assert file.is_dir() or made["client_secret"].encode() not in file.read_bytes(), file

@@ -47,7 +47,7 @@ def live(process: Process) -> tuple[UUID, UUID, UUID]:
         process.look_up(other, f"+1415555020{number}")
     job = process.create_job(acme, ["+14155550109", DOWN])
     process.finish_job(job)
-    process.accounts.adjust(acme, -250_000, "=1+1", process.cause(), reference="c-1")
+    process.accounts.move("adjustment", acme, -250_000, "c-1", process.cause(), reason="=1+1")
     process.projector.catch_up()
     return acme, other, job
 

@@ -35,7 +35,7 @@ def test_an_entry_dated_ahead_bends_no_day_before_it_was_made(installation: Inst
     process = installation.process()
     acme, _, _ = live(process)
     later = Cause(datetime(2026, 4, 20, tzinfo=UTC), "ahead")
-    process.accounts.deposit(acme, 50_000_000, "ahead-1", later)
+    process.accounts.move("deposit", acme, 50_000_000, "ahead-1", later)
     process.projector.catch_up()
     with browsing(process) as browser:
         for path in ("/", f"/wallets/{acme}"):
@@ -67,8 +67,12 @@ def test_a_refund_leads_to_its_charge_and_back(shop: Shop) -> None:
 def test_what_an_operator_did_names_the_operator(shop: Shop) -> None:
     process = shop.process
     cause = process.cause("cli-7")
-    process.accounts.deposit(
-        shop.other, 1_000_000, "bank-7", type(cause)(cause.at, cause.request_id, "os:alice")
+    process.accounts.move(
+        "deposit",
+        shop.other,
+        1_000_000,
+        "bank-7",
+        type(cause)(cause.at, cause.request_id, "os:alice"),
     )
     process.projector.catch_up()
     (story, *_) = ROW.findall(shop.get("/transactions?kind=deposit"))
@@ -82,15 +86,10 @@ def test_what_two_operators_did_names_both(shop: Shop, kind: str) -> None:
     process, accounts = shop.process, shop.process.accounts
     by = {name: as_operator(process, f"{name}-{kind}") for name in ("anna", "bert")}
     accounts.approvals.set_limit(1_000_000, process.cause())
-    if kind == "deposit":
-        with pytest.raises(WaitsForApproval) as waits:
-            accounts.deposit(shop.other, 1_000_001, "bank-8", by["anna"])
-        waiting = waits.value.proposal.id
-    else:
-        with pytest.raises(WaitsForApproval) as waits:
-            accounts.adjust(shop.other, 1_000_001, "why", by["anna"], reference="c-8")
-        waiting = waits.value.proposal.id
-    accounts.approve(waiting, by["bert"])
+    facts = {} if kind == "deposit" else {"reason": "why"}
+    with pytest.raises(WaitsForApproval) as waits:
+        accounts.move(kind, shop.other, 1_000_001, "r-8", by["anna"], **facts)  # type: ignore[arg-type]  # one of these
+    accounts.approve(waits.value.proposal.id, by["bert"])
     process.projector.catch_up()
     (story, *_) = ROW.findall(shop.get(f"/transactions?kind={kind}"))
     page = shop.get(story)

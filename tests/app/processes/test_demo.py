@@ -9,7 +9,7 @@ import pytest
 
 from app.processes.demo import DEMO_CLIENT_ID, PLANS, credentials_file
 from app.settings import WrongSetting
-from domain.accounts.organization import ApiClient, api_client_id
+from domain.accounts.organization import ApiClient
 from domain.catalogue.plan import Plan, PlanTerms
 from tests.installation import Installation, Process
 from tests.plan_files import make_demo
@@ -37,7 +37,7 @@ def test_a_demo_in_another_currency_has_the_same_figures(
 
 
 def is_good(process: Process, secret: str) -> bool:
-    client = process.log.get(ApiClient, api_client_id(DEMO_CLIENT_ID))
+    client = process.log.get(ApiClient, ApiClient.id_of(DEMO_CLIENT_ID))
     return process.secret_hasher.matches(secret, client.secret_hashes)
 
 

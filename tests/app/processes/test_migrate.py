@@ -68,7 +68,7 @@ def test_an_upgrade_keeps_deliveries_and_makes_the_indexes_and_models_that_are_n
     owner = process.organization()
     lab = Lab(process)
     endpoint = lab.endpoint(owner)
-    process.accounts.deposit(owner, 1_000_000, "d-1", process.cause())
+    process.accounts.move("deposit", owner, 1_000_000, "d-1", process.cause())
     lab.plan()
     planned, name = lab.deliveries(owner, endpoint), process.webhook_messages.name
     with process.views.writing() as connection:  # As the release before has left it.
@@ -84,7 +84,7 @@ def test_an_upgrade_keeps_deliveries_and_makes_the_indexes_and_models_that_are_n
     assert "webhook_deliveries_failed" in {each["name"] for each in indexes}
     after = Lab(again)
     assert after.deliveries(owner, endpoint) == planned
-    again.accounts.deposit(owner, 1_000_000, "d-2", again.cause())
+    again.accounts.move("deposit", owner, 1_000_000, "d-2", again.cause())
     after.plan()
     assert [each.type for each in after.deliveries(owner, endpoint)] == ["wallet.deposited"] * 2
 

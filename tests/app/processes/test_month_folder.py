@@ -31,7 +31,7 @@ from domain.accounts.organization import Organization
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cost import Cost
 from domain.errors import NotPossible
-from domain.finance.month import Month, month_id
+from domain.finance.month import Month
 from domain.months import month_of
 from projections.engine.rebuild import ignore_progress
 from tests.app.cli.shell import ROOT, Shell
@@ -84,12 +84,14 @@ def live(process: Process, clock: SetClock) -> None:
         job = process.create_job(hostile, numbers(3))
         if clock.now.day < 10:
             old.change(add=[plan]).do_all()
-            process.accounts.deposit(hostile, 5_000_001, f"bank {clock.now}", process.cause())
+            process.accounts.move(
+                "deposit", hostile, 5_000_001, f"bank {clock.now}", process.cause()
+            )
             LinkSteps(process, hostile, None, plan).activate()
         clock.forward(days=4.3)
         process.look_up(hostile)
         now, wrong = clock.now, clock.now - timedelta(days=10)  # A clock of another machine.
-        if process.log.find(Month, month_id(month_of(wrong))) is None:
+        if process.log.find(Month, Month.id_of(month_of(wrong))) is None:
             clock.now = wrong
             process.look_up(hostile, "+14155550101")
             clock.now = now

@@ -52,7 +52,7 @@ def test_who_makes_the_tables_needs_only_the_database(nowhere: Shell) -> None:
 
 def deposit_twice(process: Process, organization: UUID) -> None:
     for _ in range(2):
-        process.accounts.deposit(organization, 1, uuid4().hex, process.cause())
+        process.accounts.move("deposit", organization, 1, uuid4().hex, process.cause())
 
 
 @postgresql_only("SQLite has no sequence that could be below the newest position")

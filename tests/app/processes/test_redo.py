@@ -11,7 +11,7 @@ from app.processes.redo import LIST
 from app.settings import Settings, WrongSetting
 from domain.accounts.erasure import Erasure, Part
 from domain.accounts.operator_acts import OperatorAct
-from domain.accounts.operators import Operator, operator_id
+from domain.accounts.operators import Operator
 from domain.links.link import Link
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_privacy import JANUARY, NUMBER, ask
@@ -99,7 +99,7 @@ def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
     handed_over.hand_over(None, cause)
     keeping.log.append(handed_over)
     assert not redo.collect(keeping)
-    boss = Operator.register(operator_id(1), cause, name="boss", may=[], key_hash="one")
+    boss = Operator.register(Operator.id_of(1), cause, name="boss", may=[], key_hash="one")
     boss.rotate_key("two", cause)
     boss.revoke(cause)
     keeping.log.append(boss)

@@ -31,7 +31,7 @@ def organization(process: Process) -> UUID:
 @pytest.fixture
 def waiting(process: Process, organization: UUID) -> UUID:
     with pytest.raises(WaitsForApproval) as waits:
-        process.accounts.deposit(organization, LARGE, "bank-9", by(process))
+        process.accounts.move("deposit", organization, LARGE, "bank-9", by(process))
     return waits.value.proposal.id
 
 
@@ -68,9 +68,9 @@ def test_what_a_payment_service_has_booked_is_not_booked_again(
 def test_a_reference_that_was_booked_before_the_limit_stays_booked(
     process: Process, organization: UUID
 ) -> None:
-    process.accounts.deposit(organization, LIMIT, "bank-2", process.cause())
+    process.accounts.move("deposit", organization, LIMIT, "bank-2", process.cause())
     process.accounts.approvals.set_limit(1, process.cause())
-    process.accounts.deposit(organization, LIMIT, "bank-2", by(process))
+    process.accounts.move("deposit", organization, LIMIT, "bank-2", by(process))
     assert balance(process, organization) == 100_000 + LIMIT
 
 

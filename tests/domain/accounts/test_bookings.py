@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from domain.accounts.committer import Change, Committer
-from domain.accounts.wallet import deposit_id
+from domain.accounts.wallet import Deposit
 from domain.errors import Conflict
 from domain.log.aggregate import Root
 from tests.installation import Process
@@ -25,8 +25,8 @@ def test_a_payment_whose_twin_is_lost_is_not_called_booked(process: Process) -> 
     organization = process.organization("1.00")
     accounts = replace(process.accounts, committer=Forgetful(process.log))
     with pytest.raises(Conflict):
-        accounts.deposit(organization, 1_000_000, "bank-2", process.cause())
-    assert not process.log.history(deposit_id(organization, "bank-2"))
+        accounts.move("deposit", organization, 1_000_000, "bank-2", process.cause())
+    assert not process.log.history(Deposit.id_of(organization, "bank-2"))
 
 
 class Overtaken(Committer):
@@ -51,5 +51,5 @@ def test_of_two_at_once_one_has_booked_the_payment_and_the_other_finds_it(proces
     )
     committer.close()
     assert (first, is_new) == ([True], False)
-    assert late.id == deposit_id(organization, "bank-2")
+    assert late.id == Deposit.id_of(organization, "bank-2")
     assert process.accounts.wallet(organization).balance_micros == 2_000_000

@@ -17,13 +17,13 @@ def raises_at_once(wallet: Wallet) -> None:
 
 
 def raises_after_its_charge(wallet: Wallet) -> None:
-    wallet.charge(charge("0.50"), cause())
+    wallet.book([charge("0.50")], cause())
     raise LookupError(wallet.id)
 
 
 def is_refused_after_its_charge(wallet: Wallet) -> None:
-    wallet.charge(charge("0.50"), cause())
-    wallet.charge(charge("100.00"), cause())
+    wallet.book([charge("0.50")], cause())
+    wallet.book([charge("100.00")], cause())
 
 
 def changes_nothing(wallet: Wallet) -> None:
@@ -32,7 +32,7 @@ def changes_nothing(wallet: Wallet) -> None:
 
 def cannot_be_stored(wallet: Wallet) -> None:
     half_a_pair = "\ud83d"  # As a command line gives it for a byte that is no UTF-8.
-    wallet.adjust(adjustment(-500_000, half_a_pair), "EUR", cause())
+    wallet.enter(adjustment(-500_000, half_a_pair), "EUR", cause())
 
 
 BUGS = [

@@ -110,7 +110,7 @@ def test_a_twin_with_the_same_bytes_is_not_taken_for_the_own_echo(funded: Writer
     def pay_once_more() -> int:
         twin = Deposit.make(ORGANIZATION, "bank-1", 500_000, cause())
         return funded.committer.commit(
-            wallet_id(ORGANIZATION), lambda wallet: wallet.deposit(twin, "EUR", cause()), twin
+            wallet_id(ORGANIZATION), lambda wallet: wallet.enter(twin, "EUR", cause()), twin
         )
 
     pay_once_more()

@@ -294,7 +294,7 @@ def first(
     payment = charge("0.10")
     command = committer.prepare(
         wallet_id(ORGANIZATION),
-        lambda wallet: wallet.charge(payment, cause()),
+        lambda wallet: wallet.book([payment], cause()),
         lookup(stream),
         is_first=True,
     )

@@ -16,7 +16,7 @@ from tests.story import state_of
 
 def change(wallet: Wallet | None) -> None:
     """Take a micro-unit without storing it."""
-    wallet.charge(charge("0.000001"), cause())
+    wallet.book([charge("0.000001")], cause())
     wallet.collect_events()
 
 

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.accounts.operators import operator_id
+from domain.accounts.operators import Operator
 from tests.installation import Process
 
 FREE = {"permit": lambda *_, **__: []}  # There is no limit.
@@ -24,5 +24,5 @@ def test_two_that_register_at_once_are_two_operators(process: Process) -> None:
     operators.register(cause, name="boss", may=["keys"], key_for=lambda _: "a" * 64, **FREE)
     late = operators.register(cause, name="late", may=["money"], key_for=meanwhile, **FREE)
     assert [each.name for each in operators.all()] == ["boss", "twin", "late"]
-    assert late.id == operator_id(3)
+    assert late.id == Operator.id_of(3)
     assert late.key.key_hash == late.id.hex * 2

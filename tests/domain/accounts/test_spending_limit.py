@@ -119,7 +119,7 @@ def test_a_wallet_that_is_opened_later_has_the_limit(process: Process) -> None:
     organization_id = process.organization("")
     limit(process, organization_id, 7)
     process.accounts.open_wallet(organization_id, process.cause())
-    process.accounts.deposit(organization_id, 100, "bank-1", process.cause())
+    process.accounts.move("deposit", organization_id, 100, "bank-1", process.cause())
     held = spending(process, organization_id)
     assert (held.limit_micros, held.spent_micros) == (7, 0)
     assert check_log(process.log).failures == []
@@ -139,9 +139,11 @@ def test_a_limit_that_a_process_of_the_release_before_has_dropped_is_named_and_s
 
     def charge_as_before(wallet: Wallet) -> None:
         forget(wallet)
-        wallet.adjust(adjusted, "USD", process.cause())
+        wallet.enter(adjusted, "USD", process.cause())
 
-    adjusted = process.accounts.adjust(organization_id, 1, "a", process.cause(), reference="a")
+    adjusted = process.accounts.move(
+        "adjustment", organization_id, 1, "a", process.cause(), reason="a"
+    )
     process.committer.commit(wallet_id(organization_id), charge_as_before)
     assert any("another limit" in each.reason for each in check_log(process.log).failures)
     limit(process, organization_id, 10_000)

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
 from domain.accounts.spending import Spending
-from domain.accounts.wallet import Charge, ChargeKind, Deposit, Refund, Wallet
+from domain.accounts.wallet import Charge, ChargeKind, Deposit, Payout, Refund, Reversal, Wallet
 from domain.cause import Cause
 from domain.errors import ConfigError, InsufficientBalance, NotPossible, SpendingLimit
 from domain.log.log import replay
@@ -38,6 +38,7 @@ class WalletMachine(RuleBasedStateMachine):
         self.charges: dict[UUID, int] = {}  # What each charge may still give back.
         self.limit_micros: int | None = None
         self.month, self.spent_micros = "", 0
+        self.claim_micros = 0
         self.stored = stored_events(self.wallet)
 
     @property
@@ -62,6 +63,9 @@ class WalletMachine(RuleBasedStateMachine):
 
     def moved(self, change_micros: int, counts_micros: int = 0) -> None:
         self.movements.append(change_micros)
+        if settled := min(self.claim_micros, max(change_micros, 0)):
+            self.claim_micros -= settled
+            self.movements.append(-settled)
         if month_of(self.now) > self.month:
             self.month, self.spent_micros = month_of(self.now), 0
         self.spent_micros += counts_micros
@@ -83,9 +87,9 @@ class WalletMachine(RuleBasedStateMachine):
         deposit = Deposit.make(ORGANIZATION, str(uuid4()), amount, self.cause)
         if self.balance + amount > AMOUNT_MICROS_MAX:
             with self.refused(NotPossible):
-                self.wallet.deposit(deposit, "EUR", self.cause)
+                self.wallet.enter(deposit, "EUR", self.cause)
         else:
-            self.wallet.deposit(deposit, "EUR", self.cause)
+            self.wallet.enter(deposit, "EUR", self.cause)
             self.moved(amount)
 
     @rule(data=st.data(), kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=3))
@@ -99,12 +103,12 @@ class WalletMachine(RuleBasedStateMachine):
         total = sum(each.amount_micros for each in charges)
         if self.limit_micros is not None and chosen and chosen > self.left_micros():
             with self.refused(SpendingLimit):  # It is told before the balance.
-                self.buy(entries)
+                self.wallet.book(entries, self.cause)
         elif total > self.balance:
             with self.refused(InsufficientBalance):
-                self.buy(entries)
+                self.wallet.book(entries, self.cause)
         else:
-            self.buy(entries)
+            self.wallet.book(entries, self.cause)
             for each in entries:
                 sign = 1 if isinstance(each, Charge) else -1
                 self.moved(-sign * each.amount_micros, sign * each.amount_micros)
@@ -112,12 +116,6 @@ class WalletMachine(RuleBasedStateMachine):
                     self.charges[each.transaction_id] = each.amount_micros
                 else:
                     self.charges[each.charge_id] -= each.amount_micros
-
-    def buy(self, entries: Sequence[Charge | Refund]) -> None:
-        if len(entries) == 1 and isinstance(entries[0], Charge):
-            self.wallet.charge(entries[0], self.cause)
-        else:
-            self.wallet.book(entries, self.cause)
 
     def refund_of(self, data: st.DataObject) -> Refund | None:
         if not (given := [each for each, left in self.charges.items() if left]):
@@ -128,7 +126,7 @@ class WalletMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def refund(self, data: st.DataObject) -> None:
         if (wanted := self.refund_of(data)) is not None:
-            self.wallet.refund(wanted, self.cause)  # However full the wallet is.
+            self.wallet.book([wanted], self.cause)  # However full the wallet is.
             self.moved(wanted.amount_micros, -wanted.amount_micros)
             self.charges[wanted.charge_id] -= wanted.amount_micros
 
@@ -136,11 +134,31 @@ class WalletMachine(RuleBasedStateMachine):
     def adjust(self, data: st.DataObject, sign: int) -> None:
         amount = sign * self.amount(data)
         if 0 <= self.balance + amount <= AMOUNT_MICROS_MAX:
-            self.wallet.adjust(adjustment(amount), "EUR", self.cause)
+            self.wallet.enter(adjustment(amount), "EUR", self.cause)
             self.moved(amount)
         else:
             with self.refused(InsufficientBalance, NotPossible):
-                self.wallet.adjust(adjustment(amount), "EUR", self.cause)
+                self.wallet.enter(adjustment(amount), "EUR", self.cause)
+
+    @rule(data=st.data(), is_reversal=st.booleans())
+    def take_out(self, data: st.DataObject, *, is_reversal: bool) -> None:
+        """Reverse a deposit, of which what is lacking is owed; or pay out no more than there is."""
+        amount, facts = self.amount(data), {"reason": "why", "value_date": self.now.date()}
+        given = (ORGANIZATION, str(uuid4()), amount, self.cause)
+        if not is_reversal and amount > self.balance:
+            with self.refused(InsufficientBalance):
+                self.wallet.enter(Payout.make(*given, **facts), "EUR", self.cause)
+        elif not is_reversal:
+            self.wallet.enter(Payout.make(*given, **facts), "EUR", self.cause)
+            self.moved(-amount)
+        else:
+            lacking = amount - self.balance
+            made = Reversal.make(*given, **facts, deposit=str(uuid4()))
+            self.wallet.enter(made, "EUR", self.cause)
+            if lacking > 0:
+                self.movements.append(lacking)
+                self.claim_micros += lacking
+            self.moved(-amount)
 
     @rule(limit=st.none() | st.integers(0, 9_000_000), spent=st.integers(0, 9_000_000))
     def limit(self, limit: int | None, spent: int) -> None:
@@ -158,18 +176,18 @@ class WalletMachine(RuleBasedStateMachine):
         deposit, back = Deposit.make(ORGANIZATION, "b", 5, self.cause), refund("0.1", ORGANIZATION)
         dollars = charge("0.1", currency="USD")
         for step in (
-            lambda: self.wallet.charge(dollars, self.cause),
+            lambda: self.wallet.book([dollars], self.cause),
             lambda: self.wallet.book([charge("0.000001"), dollars], self.cause),
-            lambda: self.wallet.refund(replace(back, currency="USD"), self.cause),
-            lambda: self.wallet.deposit(deposit, "USD", self.cause),
-            lambda: self.wallet.adjust(adjustment(5), "USD", self.cause),
+            lambda: self.wallet.book([replace(back, currency="USD")], self.cause),
+            lambda: self.wallet.enter(deposit, "USD", self.cause),
+            lambda: self.wallet.enter(adjustment(5), "USD", self.cause),
         ):
             with self.refused(ConfigError):
                 step()
         for nothing in (
-            lambda: self.wallet.charge(charge("0"), self.cause),
-            lambda: self.wallet.refund(replace(back, amount_micros=0), self.cause),
-            lambda: self.wallet.adjust(adjustment(0), "EUR", self.cause),
+            lambda: self.wallet.book([charge("0")], self.cause),
+            lambda: self.wallet.book([replace(back, amount_micros=0)], self.cause),
+            lambda: self.wallet.enter(adjustment(0), "EUR", self.cause),
         ):
             with self.refused(AssertionError):
                 nothing()
@@ -179,6 +197,11 @@ class WalletMachine(RuleBasedStateMachine):
         assert self.wallet.balance_micros == self.balance
         taken = -sum(each for each in self.movements if each < 0)
         assert 0 <= self.balance <= AMOUNT_MICROS_MAX + taken  # A refund may go past the limit.
+
+    @invariant()
+    def while_something_is_owed_there_is_nothing(self) -> None:
+        assert (self.wallet.claim_micros or 0) == self.claim_micros
+        assert not self.claim_micros or self.balance == 0
 
     @invariant()
     def it_knows_what_was_spent(self) -> None:
@@ -200,8 +223,7 @@ class WalletMachine(RuleBasedStateMachine):
             if isinstance(entry, Wallet.Moved):
                 movement, sequence = self.movements[sequence], sequence + 1
                 balance += movement
-                signed = isinstance(entry, Wallet.Adjusted)
-                assert entry.amount_micros == (movement if signed else abs(movement))
+                assert entry.change_micros == movement
             assert (entry.sequence, entry.balance_micros) == (sequence, balance)
         assert sequence == len(self.movements)
 

@@ -6,7 +6,7 @@ import pytest
 
 from domain.catalogue.plan import SIMULATED
 from domain.errors import NetworkUnavailable, NotSupportedByNetwork, ValidationFailed
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import Esim
 from domain.links.link import Link, Stage
 from domain.links.networks import DRAINED, NOT_SOLD
 from domain.links.offers import OTHER_NETWORK
@@ -44,7 +44,7 @@ def test_a_link_lives_on_the_network_of_its_plan(buyer: Buyer) -> None:
     network = second(buyer.process)
     assert network.count("create_endpoint") == buyer.network.count("create_endpoint") == 1
     assert there.iccid is not None
-    esim = buyer.process.log.get(Esim, esim_id(SECOND, there.iccid))
+    esim = buyer.process.log.get(Esim, Esim.id_of(SECOND, there.iccid))
     assert (esim.link_id, esim.iccid) == (there.id, there.iccid)
     assert buyer.switch(there.id, "suspended").status == "suspended"
     assert (network.count("suspend"), buyer.network.count("suspend")) == (1, 0)

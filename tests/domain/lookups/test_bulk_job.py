@@ -41,4 +41,4 @@ def test_a_cancelled_job_has_nothing_open_and_gives_back_what_was_not_done() -> 
     story.when(cancelled).then(fact(BulkJob.Cancelled, count=3), finished_at=cause(4).at)
     job = story.aggregate
     assert (job.open_items(0), job.still_open()) == ([], None)
-    assert [paid.given_back_micros for paid in job.paid()] == [40_000]
+    assert [given_back for _, given_back in job.paid()] == [40_000]

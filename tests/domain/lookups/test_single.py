@@ -101,7 +101,7 @@ def test_money_that_was_paid_in_elsewhere_counts_though_the_held_wallet_does_not
     asker = Asker(installation, provider, "0.005")
     asker.look_up()
     process = asker.other
-    process.accounts.deposit(asker.organization_id, 5_000, "bank-2", process.cause())
+    process.accounts.move("deposit", asker.organization_id, 5_000, "bank-2", process.cause())
     assert asker.look_up().facts.phone_number == NUMBER
     assert asker.balance_micros == 0
 

@@ -31,6 +31,7 @@ from tests.projections.crimes import (
     orders,
     plan_changes,
     refunds_by_hand,
+    reversals,
     wallets_and_jobs,
     webhooks,
 )
@@ -48,7 +49,7 @@ KINDS = (
     esims,
     orders,
 )
-KINDS += (monthly_fees, months, refunds_by_hand, ends, webhooks)
+KINDS += (monthly_fees, months, refunds_by_hand, ends, webhooks, reversals)
 CRIMES = [each for kind in KINDS for each in kind.CRIMES]
 
 pytestmark = sqlite_only("the auditor reads events, whatever holds them")
@@ -85,7 +86,7 @@ def test_what_two_operators_do_with_people_and_prices_is_right(forger: LinkForge
     by, owner = operators.by, operators.covered(forger).organization_id
     for kind, facts, made in (
         ("operator", {"subject": "o5", "may": ["money"]}, ("registered", 5)),
-        ("key", {"subject": str(operators.operator_id(3))}, ("rotated", 3)),
+        ("key", {"subject": str(operators.Operator.id_of(3))}, ("rotated", 3)),
         ("client", {"may": ["deposits"]}, ("client", 0)),
     ):
         proposal = operators.asked(forger, kind, by(forger, 1), **facts)
@@ -113,7 +114,7 @@ def test_what_two_operators_do_with_people_and_prices_is_right(forger: LinkForge
 def test_what_clients_do_with_the_keys_of_their_organization_is_right(forger: LinkForger) -> None:
     client = operators.clients_of(operators.covered(forger), "clients")
     operators.renewed(forger, client)
-    operators.renewed(forger, client, f"operator:{operators.operator_id(1)}")
+    operators.renewed(forger, client, f"operator:{operators.Operator.id_of(1)}")
     assert forger.failures() == []
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID, uuid4
 
-from domain.accounts.wallet import Adjustment, adjustment_id
+from domain.accounts.wallet import Adjustment
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import Event
@@ -22,14 +22,14 @@ def decided(forger: LinkForger, **changes: Any) -> tuple[Event, Event, Event]:
     names = ("organization_id", "reference", "amount_micros", "reason", "transaction_id")
     made.record(Adjustment.Approved, bert, **{name: getattr(made, name) for name in names})
     (approved,) = made.collect_events()
-    forger.wallet.adjust(made, "USD", bert)
+    forger.wallet.enter(made, "USD", bert)
     (entry,) = forger.wallet.collect_events()
     return proposed, forged(approved, **changes), entry
 
 
 def waiting(owner: UUID, reference: str, cause: Cause) -> Adjustment:
     """Let a correction wait on its own stream, as earlier releases did."""
-    stream_id = adjustment_id(owner, reference)
+    stream_id = Adjustment.id_of(owner, reference)
     return Adjustment.begin(
         Adjustment.Proposed,
         cause,

@@ -14,7 +14,7 @@ from domain.accounts.organization import ApiClient
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.prices import LookupPrice
 from domain.accounts.providers import Provider
-from domain.accounts.wallet import Wallet
+from domain.accounts.wallet import Payout, Reversal, Wallet
 from domain.cause import Cause
 from domain.finance.month import Month
 from domain.log.aggregate import Event, Root
@@ -36,7 +36,7 @@ FIRST: dict[str, Callable[[LinkForger], Root | Event]] = {
     "price": lambda f: LookupPrice.open(f.cause),
     **{
         f"proposal_of_a_{kind}": lambda f, kind=kind: proposed(f, kind)
-        for kind in ("deposit", "adjustment", "refund")
+        for kind in ("deposit", "adjustment", "refund", "reversal", "payout")
     },
     "adjustment_of_before": lambda f: waiting(
         f.organization_id, "c-9", Cause(f.cause.at, "r-1", ANNA)
@@ -50,6 +50,8 @@ FIRST: dict[str, Callable[[LinkForger], Root | Event]] = {
     ),
     "webhook_list": lambda f: WebhookList.open(uuid4(), f.cause),
     "deposit": lambda f: f.deposit()[0],
+    "reversal": lambda f: f.outgoing(Reversal, 5, deposit="bank-1")[0],
+    "payout": lambda f: f.outgoing(Payout, 5)[0],
     "lost_order": lambda f: lost_by(f, failed(f)),
     "fee": lambda f: f.fee()[1],
     "esim": lambda f: f.reservation(f.requested("0"))[1],
@@ -62,6 +64,8 @@ def proposed(forger: LinkForger, kind: Any) -> Proposal:
     facts: dict[str, Any] = {"reference": "r-1", "amount_micros": 5}
     if kind == "refund":
         facts |= {"transaction_id": uuid4(), "charged_for": uuid4(), "metadata": {}}
+    if kind == "reversal":
+        facts["deposit"] = "bank-1"
     return Proposal.of(forger.cause, kind, organization_id=forger.organization_id, **facts)
 
 

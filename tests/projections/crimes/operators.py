@@ -8,11 +8,11 @@ from uuid import UUID, uuid4
 
 from domain.accounts.approvals import ALONE_AFTER, LIMIT_ID, ApprovalLimit, Kind, Proposal
 from domain.accounts.operator_acts import OperatorAct
-from domain.accounts.operators import Operator, Right, operator_id
-from domain.accounts.organization import ApiClient, Organization, api_client_id
+from domain.accounts.operators import Operator, Right
+from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.prices import LookupPrice
 from domain.accounts.refund_by_hand import HandRefund
-from domain.accounts.wallet import Adjustment, Deposit, deposit_id
+from domain.accounts.wallet import Adjustment, Deposit
 from domain.cause import Cause
 from domain.links.link import Link
 from domain.log.aggregate import Event, Root
@@ -25,13 +25,13 @@ ABOVE, TWO = "is above the approval limit", "it takes another operator"
 
 
 def by(forger: LinkForger, number: int | str | None) -> Cause:
-    actor = f"operator:{operator_id(number)}" if isinstance(number, int) else number
+    actor = f"operator:{Operator.id_of(number)}" if isinstance(number, int) else number
     return Cause(forger.cause.at, f"cli-{uuid4()}", actor)
 
 
 def registered(number: int, may: Sequence[Right], cause: Cause) -> Operator:
     return Operator.register(
-        operator_id(number), cause, name=f"o{number}", may=may, key_hash=f"hash-{number}"
+        Operator.id_of(number), cause, name=f"o{number}", may=may, key_hash=f"hash-{number}"
     )
 
 
@@ -67,7 +67,7 @@ def limits(forger: LinkForger, micros: int | None, cause: Cause) -> int:
 
 
 def rotate(forger: LinkForger, number: int, cause: Cause) -> int:
-    operator = forger.process.log.get(Operator, operator_id(number))
+    operator = forger.process.log.get(Operator, Operator.id_of(number))
     operator.rotate_key(f"hash-{uuid4()}", cause)
     return write(forger, operator)
 
@@ -90,7 +90,7 @@ def granted(
 def booked(forger: LinkForger, micros: int, cause: Cause, reference: str = "bank-9") -> int:
     """Write a deposit with its entry; return the position of the deposit."""
     made = Deposit.make(forger.organization_id, reference, micros, cause)
-    forger.wallet.deposit(made, "USD", cause)
+    forger.wallet.enter(made, "USD", cause)
     position = write(forger, made)
     write(forger, forger.wallet)
     return position
@@ -105,7 +105,7 @@ def approved(proposal: Proposal, cause: Cause) -> Event:
 
 def proposed(forger: LinkForger, micros: int, number: int) -> Proposal:
     owner, cause = forger.organization_id, by(forger, number)
-    named = deposit_id(owner, "bank-9")
+    named = Deposit.id_of(owner, "bank-9")
     facts = {"organization_id": owner, "amount_micros": micros, "reference": "bank-9"}
     proposal = Proposal.of(cause, "deposit", named, **facts)
     forger.write(proposal.pending_events[0])
@@ -172,8 +172,8 @@ def a_deposit_and_an_adjustment_that_exceed_it_together(forger: LinkForger) -> i
 
 
 def corrected(forger: LinkForger, micros: int, cause: Cause) -> int:
-    made = Adjustment.make(forger.organization_id, "c-9", micros, "why", cause)
-    forger.wallet.adjust(made, "USD", cause)
+    made = Adjustment.make(forger.organization_id, "c-9", micros, cause, reason="why")
+    forger.wallet.enter(made, "USD", cause)
     position = write(forger, made)
     write(forger, forger.wallet)
     return position
@@ -192,7 +192,7 @@ def given_back(forger: LinkForger, job: Any, micros: int, reference: str, cause:
     charge = job.created.price.transaction_id
     refund = job.refund_by_hand(HandRefund(charge, reference, "why", micros, {}), cause)
     position = write(forger, job)
-    forger.wallet.refund(refund, cause)
+    forger.wallet.book([refund], cause)
     write(forger, forger.wallet)
     return position
 
@@ -242,7 +242,7 @@ def without_approvers(forger: LinkForger) -> LinkForger:
 
 
 def revoke(forger: LinkForger, cause: Cause, *numbers: int) -> int:
-    its = [forger.process.log.get(Operator, operator_id(each)) for each in numbers]
+    its = [forger.process.log.get(Operator, Operator.id_of(each)) for each in numbers]
     for operator in its:
         operator.revoke(cause)
     return write(forger, *its) if its else 0
@@ -253,7 +253,7 @@ def lost_key(forger: LinkForger, waited: timedelta, *leaving: int) -> int:
 
     Those who are `leaving` are revoked just before.
     """
-    proposal = asked(forger, "key", by(forger, "os:root"), subject=str(operator_id(1)))
+    proposal = asked(forger, "key", by(forger, "os:root"), subject=str(Operator.id_of(1)))
     later = replace(by(forger, "os:root"), at=forger.cause.at + waited)
     revoke(forger, replace(by(forger, 1), at=later.at), *leaving)
     proposal.use(later)
@@ -293,7 +293,7 @@ def renewed(forger: LinkForger, client: ApiClient, actor: str | None = "client:c
 def ended(forger: LinkForger, after: timedelta) -> int:
     """Let cl_1 end cl_2 so long after it was revoked itself."""
     client = clients_of(staffed(forger), "clients")
-    actor = forger.process.log.get(ApiClient, api_client_id("cl_1"))
+    actor = forger.process.log.get(ApiClient, ApiClient.id_of("cl_1"))
     actor.revoke(by(forger, 1))
     write(forger, actor)
     client.revoke(replace(by(forger, "client:cl_1"), at=forger.cause.at + after))
@@ -332,7 +332,7 @@ def an_approval_that_nothing_follows(forger: LinkForger) -> int:
 
 
 def a_key_used_by_another(forger: LinkForger) -> int:
-    operator = staffed(forger).process.log.get(Operator, operator_id(2))
+    operator = staffed(forger).process.log.get(Operator, Operator.id_of(2))
     operator.record(Operator.KeyRehashed, by(forger, 3), key_hash="h")
     return write(forger, operator)
 

@@ -27,7 +27,7 @@ def by_hand(
 
 
 def entry(forger: LinkForger, refund: Refund) -> Event:
-    forger.wallet.refund(refund, forger.cause)
+    forger.wallet.book([refund], forger.cause)
     (event,) = forger.wallet.collect_events()
     return event
 

@@ -15,7 +15,7 @@ from app.processes.erasing import erase, keys_of_months, keys_of_stream
 from app.processes.migrate import migrate
 from domain.accounts.approvals import Proposal
 from domain.accounts.organization import Organization
-from domain.accounts.wallet import adjustment_id
+from domain.accounts.wallet import Adjustment
 from domain.finance.month import Month
 from domain.links.link import Link
 from domain.log.log import Recorded
@@ -50,8 +50,8 @@ def end_books(process: Process) -> None:
     process.accounts.change_organization(owner, low)
     process.look_up(owner)
     process.webhooks.register(Draft(owner, "https://a.example/", None, None, None), cause)
-    process.accounts.deposit(owner, 1, "by-hand", cause)
-    named = adjustment_id(owner, "gift")
+    process.accounts.move("deposit", owner, 1, "by-hand", cause)
+    named = Adjustment.id_of(owner, "gift")
     names = {"reference": "gift", "reason": "a gift", "organization_id": owner}
     gift = Proposal.of(cause, "adjustment", named, amount_micros=2_000_000, **names)
     month = month_of(cause.at)

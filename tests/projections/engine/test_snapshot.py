@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.accounts.organization import ApiClient, Organization, api_client_id
+from domain.accounts.organization import ApiClient, Organization
 from domain.cause import Cause
 from tests.installation import Process
 
@@ -37,7 +37,7 @@ def test_a_row_is_the_aggregate_as_it_is_now(process: Process, *, singly: bool) 
     process.projector.catch_up()
     with process.views.reading() as connection:
         rows = process.organizations.get(connection, made), process.clients.get(connection, client)
-    its = process.log.get(Organization, made), process.log.get(ApiClient, api_client_id(client))
+    its = process.log.get(Organization, made), process.log.get(ApiClient, ApiClient.id_of(client))
     for row, aggregate in zip(rows, its, strict=True):
         names = {"created_at": "created_on"}
         for field in row.__struct_fields__:

@@ -68,7 +68,7 @@ def test_neither_the_log_lines_nor_the_report_show_what_was_being_written(
     process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
     canary = "what-somebody-has-paid-for"
-    process.accounts.deposit(process.organization("1.00"), 1, canary, process.cause())
+    process.accounts.move("deposit", process.organization("1.00"), 1, canary, process.cause())
     with process.views.writing() as connection:
         process.transactions.project(connection, process.log.read(0, 100))
     project_all(process.projector)

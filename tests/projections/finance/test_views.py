@@ -36,7 +36,9 @@ def acme(process: Process) -> UUID:
     process.look_up(made)
     clock.forward(hours=1)
     process.finish_job(process.create_job(made, ["+14155550109", DOWN]))
-    process.accounts.adjust(made, -250_000, "a correction", process.cause(), reference="c-1")
+    process.accounts.move(
+        "adjustment", made, -250_000, "c-1", process.cause(), reason="a correction"
+    )
     process.projector.catch_up()
     return made
 

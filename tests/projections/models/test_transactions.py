@@ -85,9 +85,11 @@ def test_a_filtered_page_is_right_whatever_the_clocks_say(
     for number, moment in enumerate(moments):
         clock.now = start + timedelta(seconds=moment)
         if number % 3:
-            process.accounts.adjust(owner, 1_000, "why", process.cause(), reference=f"{number}")
+            process.accounts.move(
+                "adjustment", owner, 1_000, f"{number}", process.cause(), reason="why"
+            )
         else:
-            process.accounts.deposit(owner, 1_000_000, f"{number}", process.cause())
+            process.accounts.move("deposit", owner, 1_000_000, f"{number}", process.cause())
     since, until = (None if each is None else start + timedelta(seconds=each) for each in span)
     everything, _ = page(process, owner)
     right = [

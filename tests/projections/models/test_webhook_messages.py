@@ -30,7 +30,7 @@ def live(process: Process, owner: UUID) -> None:
         set_threshold(process, owner, amount)
         for _ in range(3):
             process.look_up(owner)
-    process.accounts.deposit(owner, parse_amount("1.00"), "more", process.cause())
+    process.accounts.move("deposit", owner, parse_amount("1.00"), "more", process.cause())
     process.finish_job(process.create_job(owner, numbers(3)))
     process.cancel_job(process.create_job(owner, numbers(3)))
 
@@ -89,7 +89,7 @@ def test_what_another_process_writes_meanwhile_counts(
     process.projector.catch_up()
     set_threshold(process, organization_id, None)
     process.projector.catch_up()
-    process.accounts.deposit(organization_id, parse_amount("1.00"), "more", process.cause())
+    process.accounts.move("deposit", organization_id, parse_amount("1.00"), "more", process.cause())
     other.projector.catch_up()
     set_threshold(process, organization_id, "100.994")
     process.projector.catch_up()
@@ -110,7 +110,7 @@ def test_what_comes_to_nothing_does_not_count(
     place = process.positions.all(process.views)[model.name].position
     process.look_up(organization_id)
     set_threshold(process, organization_id, "99.999")
-    process.accounts.deposit(organization_id, parse_amount("1.00"), "more", process.cause())
+    process.accounts.move("deposit", organization_id, parse_amount("1.00"), "more", process.cause())
     *events, last = process.log.read(place, 10)
 
     def write() -> None:
@@ -129,12 +129,11 @@ def test_what_is_told_changes_with_the_version() -> None:
     """Else the rows of before would lack what a rebuild makes."""
     told = sorted(f"{name} {kind.TOPIC}" for name, (kinds, _) in TYPES.items() for kind in kinds)
     assert (WebhookMessages.version, told) == (
-        3,
+        4,
         [
             "client.deleted api_client.revoked",
             "client.secret_rotated api_client.secret_rotated",
-            "job.finished bulk_job.cancelled",
-            "job.finished bulk_job.finished",
+            *(f"job.finished bulk_job.{each}" for each in ("cancelled", "finished")),
             "link.activated link.activated",
             "link.ended link.ended",
             "link.expiring link.expiry_near",
@@ -154,12 +153,15 @@ def test_what_is_told_changes_with_the_version() -> None:
             "link.usage link.usage_reached",
             "topup.completed link.plan_added",
             "topup.failed plan_change.failed",
-            "wallet.adjusted wallet.adjusted",
-            "wallet.charged wallet.charged",
-            "wallet.deposited wallet.deposited",
+            *(
+                f"wallet.{each} wallet.{each}"
+                for each in ("adjusted", "charged", "claim_changed", "deposited")
+            ),
             "wallet.low_balance organization.low_balance_threshold_set",
-            "wallet.low_balance wallet.adjusted",
-            "wallet.low_balance wallet.charged",
-            "wallet.refunded wallet.refunded",
+            *(
+                f"wallet.low_balance wallet.{each}"
+                for each in ("adjusted", "charged", "paid_out", "reversed")
+            ),
+            *(f"wallet.{each} wallet.{each}" for each in ("paid_out", "refunded", "reversed")),
         ],
     )

@@ -10,7 +10,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from domain.accounts.commands import Accounts
-from domain.accounts.organization import ROTATIONS_MAX, ApiClient, Organization, api_client_id
+from domain.accounts.organization import ROTATIONS_MAX, ApiClient, Organization
 from domain.cause import Cause
 from domain.errors import NotPossible
 from projections.engine.shape import format_time
@@ -125,7 +125,7 @@ def test_two_requests_with_a_key_at_once_renew_it_once(
     shown = [secret for each in replies if (secret := each.json["data"].get("client_secret"))]
     assert len(shown) == 1
     assert is_good(tenant.service, other, shown[0])
-    history = tenant.service.container.log.history(api_client_id(other))
+    history = tenant.service.container.log.history(ApiClient.id_of(other))
     assert len([each for each in history if isinstance(each, ApiClient.SecretRotated)]) == 1
 
 
@@ -165,7 +165,7 @@ def test_a_deleted_client_is_refused_as_one_that_an_operator_has_revoked(tenant:
         assert delete(tenant, each.client_id).status_code == 200
     again = rotate(tenant, mine.client_id, "k-1")
     assert (again.status_code, "client_secret" in again.json["data"]) == (200, False)
-    history = service.container.log.history(api_client_id(mine.client_id))
+    history = service.container.log.history(ApiClient.id_of(mine.client_id))
     assert history[-1].actor == f"client:{tenant.client_id}"  # type: ignore[attr-defined]  # It is revoked.
     assert [type(each) for each in history[1:]] == [ApiClient.SecretRotated, ApiClient.Revoked]
 
@@ -200,7 +200,7 @@ def test_clients_that_delete_each_other_at_once_leave_one(
     (left,) = [b for (_, b), it in zip(ring, replies, strict=True) if it.status_code == 409]
     parts = tenant.service.container
     assert parts.log.get(Organization, tenant.id).key_holders == [left.client_id]
-    found = [parts.log.get(ApiClient, api_client_id(each.client_id)) for each in callers]
+    found = [parts.log.get(ApiClient, ApiClient.id_of(each.client_id)) for each in callers]
     assert [each.client_id for each in found if not each.revoked] == [left.client_id]
 
 
@@ -217,7 +217,7 @@ def test_a_client_that_is_deleted_while_it_is_renewed_has_no_new_secret(
 
     monkeypatch.setattr(ApiClient, "rotate_secret", deleted_first)
     assert rotate(tenant, other.client_id).status_code == 404
-    newest = tenant.service.container.log.get(ApiClient, api_client_id(other.client_id))
+    newest = tenant.service.container.log.get(ApiClient, ApiClient.id_of(other.client_id))
     assert newest.revoked
     assert newest.rotated_at is None
 

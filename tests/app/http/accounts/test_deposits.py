@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from domain.accounts.wallet import Deposit, deposit_id
+from domain.accounts.wallet import Deposit
 from domain.errors import NotPossible
 from tests.app.http.buying import MISSING
 from tests.app.http.service import Service, Tenant, fields_of
@@ -38,7 +38,7 @@ def test_who_made_it_is_kept_and_no_partner_sees_it(
     tenant = service.tenant()
     payments.deposit(tenant)
     log = service.container.log
-    [made] = log.history(deposit_id(tenant.id, "payment-1"))
+    [made] = log.history(Deposit.id_of(tenant.id, "payment-1"))
     assert isinstance(made, Deposit.Made)
     assert made.actor == f"client:{payments.client_id}"
     assert payments.client_id not in tenant.get("/v1/transactions").text

@@ -10,7 +10,7 @@ import pytest
 
 from app.cli.import_files import read_link_file
 from domain.catalogue.file_errors import FileRefused
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import Esim
 from domain.links.importing import ImportedLinks
 from domain.links.link import Link
 from domain.links.network import NO_CODE, ProviderPlan
@@ -176,7 +176,7 @@ def test_a_fee_counts_it_from_then_on_and_its_code_is_sealed(shop: Buyer) -> Non
     assert [str(each) for each in active] == [listed["id"]]
     link = parts.log.get(Link, active[0])
     assert link.paid() == []
-    assert parts.log.get(Esim, esim_id("simulated", entry["iccid"])).link_id == link.id
+    assert parts.log.get(Esim, Esim.id_of("simulated", entry["iccid"])).link_id == link.id
     stored = [parts.log.mapper.to_stored_event(each.event).state for each in parts.log.read(0, 999)]
     for clear in (entry["lpa"], entry["confirmation_code"]):
         assert not [state for state in stored if clear.encode() in state]

@@ -79,7 +79,7 @@ def write(tenant: Tenant, rival: Tenant) -> None:
         ]
         parts.log.append(*requests)
         for each in (tenant, rival):
-            parts.accounts.deposit(each.id, parse_amount("1.00"), f"more-{start}", cause)
+            parts.accounts.move("deposit", each.id, parse_amount("1.00"), f"more-{start}", cause)
         pause.wait(PAUSE_S)
 
 
