@@ -6,6 +6,8 @@ An event may cause messages of several types, which are known by position and ty
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
@@ -74,10 +76,10 @@ def _job(event: Any, context: EventContext) -> Facts:
 
 
 def _link(*names: str) -> FactsOf:
-    """Tell the id of the link, and these fields of the event."""
+    """Tell the id of the link, and these fields of the event or of its plan."""
     return lambda event, _: {
         "link_id": event.originator_id,
-        **{name: _shown(getattr(event, name)) for name in names},
+        **{name.rpartition(".")[2]: _shown(attrgetter(name)(event)) for name in names},
     }
 
 
@@ -113,15 +115,6 @@ def _not_activated(event: Link.ProvisioningFailed, _: EventContext) -> Facts:
         "code": event.code,
         "reason": event.details.get("reason"),
         "refund_transaction_id": refund,
-    }
-
-
-def _topped_up(event: Link.PlanAdded, _: EventContext) -> Facts:
-    return {
-        "link_id": event.originator_id,
-        "change_id": event.change_id,
-        "activation_id": event.activation_id,
-        "plan_id": event.plan.plan_id,
     }
 
 
@@ -200,10 +193,6 @@ def _client(event: ApiClient.SecretRotated | ApiClient.Revoked, _: EventContext)
     return {"client_id": event.client_id, "by": by}
 
 
-def _test(event: WebhookRequest.TestAsked, _: EventContext) -> Facts:
-    return {"webhook_id": event.endpoint_id}
-
-
 DEBITING = (Wallet.Charged, Wallet.Adjusted, Wallet.Reversed, Wallet.PaidOut)
 TYPES: Mapping[str, tuple[Kinds, FactsOf]] = {
     "job.finished": ((BulkJob.Finished, BulkJob.Cancelled), _job),
@@ -223,7 +212,7 @@ TYPES: Mapping[str, tuple[Kinds, FactsOf]] = {
     "link.plan_started": ((Link.PlanStarted,), _link("activation_id", "expires_at")),
     "link.plan_ended": ((Link.PlanEnded,), _link("activation_id")),
     "link.plan_removed": ((Link.PlanRemoved,), _link("change_id", "activation_id")),
-    "topup.completed": ((Link.PlanAdded,), _topped_up),
+    "topup.completed": ((Link.PlanAdded,), _link("change_id", "activation_id", "plan.plan_id")),
     "topup.failed": ((PlanChange.Failed,), _not_topped_up),
     "wallet.low_balance": (
         (*DEBITING, Organization.LowBalanceThresholdSet),
@@ -258,8 +247,13 @@ NAMED_ONLY = frozenset(
     }
 )
 PER_EVENT_MAX = 2  # Messages about one event; a test counts them.
+# No endpoint names the last one.
+_ALL: Mapping[str, tuple[Kinds, FactsOf]] = {
+    **TYPES,
+    TEST: ((WebhookRequest.TestAsked,), lambda event, _: {"webhook_id": event.endpoint_id}),
+}
 _OF_KIND: Mapping[type[Event], list[str]] = defaultdict(list)
-for _name, (_kinds, _) in TYPES.items():
+for _name, (_kinds, _) in _ALL.items():
     for _kind in _kinds:
         _OF_KIND[_kind].append(_name)
 
@@ -291,13 +285,13 @@ def kinds_of(types: Collection[str] | None) -> Kinds:
     None: of all types that are sent without being named.
     """
     wanted = TYPES.keys() - NAMED_ONLY if types is None else types
-    entries = (TYPES.get(name) for name in TYPES if name in wanted)
-    return tuple(dict.fromkeys(kind for entry in entries if entry is not None for kind in entry[0]))
+    found = (kinds for name, (kinds, _) in TYPES.items() if name in wanted)
+    return tuple(dict.fromkeys(chain.from_iterable(found)))
 
 
 def types_of(event: Event) -> list[str]:
     """Return the types of the messages that an event may cause."""
-    return [TEST] if isinstance(event, WebhookRequest.TestAsked) else _OF_KIND.get(type(event), [])
+    return _OF_KIND.get(type(event), [])
 
 
 def messages_of(recorded: Recorded, context: EventContext) -> Iterator[WebhookMessage]:
@@ -307,11 +301,7 @@ def messages_of(recorded: Recorded, context: EventContext) -> Iterator[WebhookMe
     """
     event: Any = recorded.event
     for name in types_of(event):
-        facts = None
-        if name == TEST:
-            facts = _test(event, context)
-        elif name not in OF_ENTRIES:
-            facts = TYPES[name][1](event, context)
+        facts = None if name in OF_ENTRIES else _ALL[name][1](event, context)
         if facts is not None:
             about = event.link_id if isinstance(event, PlanChange.Event) else event.originator_id
             body = _body(name, event.timestamp, facts, recorded.position)
