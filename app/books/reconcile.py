@@ -11,7 +11,7 @@ import codecs
 import csv
 import io
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,6 +28,7 @@ from projections.engine.rebuild import Progress, ignore_progress
 
 FILE_BYTES_MAX = 32 * 1024 * 1024
 ERRORS_MAX = 20  # Errors in one report; if there are more, they probably have one cause.
+_WORD = re.compile(r"[^\W_]+")
 SEPARATORS = (";", ",", "\t")
 
 Period = Literal["day", "month"]
@@ -192,6 +193,7 @@ class Ours:
     amount_micros: int | None
     currency: str | None
     left_over: bool = False
+    reverses: str = ""  # The deposit, by whose reference a bank may name it too.
 
 
 @dataclass(frozen=True)
@@ -292,8 +294,35 @@ def deposits_of(log: Log, progress: Progress = ignore_progress) -> Iterator[Ours
     """Yield what a bank knows of all organizations: deposits, reversals, payouts; no play money."""
     for position, event in read_events(log, BANKED, progress):
         if isinstance(event, Wallet.Moved) and event.reference.type != SANDBOX_DEPOSIT:
-            micros, currency = event.change_micros, event.currency
-            yield Ours(position, event.timestamp, event.reference.id, micros, currency)
+            facts = (event.reference.id, event.change_micros, event.currency)
+            reverses = event.metadata.get("deposit", "")
+            yield Ours(position, event.timestamp, *facts, reverses=reverses)
+
+
+def _named(lines: Iterable[Theirs], ours: Sequence[Ours]) -> Iterator[Theirs]:
+    """Yield the lines, each with the reference that its text has: all its words in a row.
+
+    Only what has the amount of the line counts, because a reference may be a lone number; of
+    several the one that has all words of the others.
+    """
+    by_word = defaultdict[str, list[tuple[list[str], Ours]]](list)
+    for each in ours:
+        for name in {each.reference, each.reverses or each.reference}:
+            words = _WORD.findall(name.casefold())
+            by_word[words[0] if words else ""].append((words, each))
+    references = {each.reference for each in ours}
+    for line in lines:
+        text, micros = _WORD.findall(line.reference.casefold()), line.amount_micros
+        found = [
+            (words, each.reference)
+            for at, word in enumerate(text)
+            for words, each in by_word.get(word, ())
+            if each.amount_micros == micros and text[at : at + len(words)] == words
+        ]
+        longest, named = max(found, key=lambda each: len(each[0]), default=([], ""))
+        parts = (set(words) < set(longest) for words, each in found if each != named)
+        is_whole = micros > 0 and line.reference in references
+        yield replace(line, reference=named) if named and all(parts) and not is_whole else line
 
 
 def by_period(theirs: Iterable[Theirs], period: Period) -> list[Theirs]:
@@ -328,7 +357,8 @@ def reconcile_deposits(
     """
     ours = [*deposits_of(log, progress)]
     uses = Counter(each.reference for each in ours)
-    theirs = [each for each in lines if each.amount_micros > 0 or each.reference in uses]
+    named = _named(lines, ours)
+    theirs = [each for each in named if each.amount_micros > 0 or each.reference in uses]
     shared = {name for name, count in uses.items() if count > 1}
     return reconcile(theirs, ours, month, shared)
 

@@ -308,9 +308,9 @@ def reconcile(
     Tells what is missing there or here, and what has another amount; then exits with 1. Also
     tells what nobody has, though a network takes its price. Lines of one reference are added up,
     but for deposits of several organizations under one, which need a line each.
-    Of a bank's statement only what was paid in counts, what went back of it, and payouts. With --by
-    the references are dates, and what a provider takes is added up by day or month (UTC), also for
-    lookups, which have no reference.
+    Of a bank's statement only what was paid in counts, what went back of it, and payouts; a text
+    may have a reference among other words. With --by the references are dates, and what a provider
+    takes is added up by day or month (UTC), also for lookups, which have no reference.
     """
     if deposits == (provider is not None):
         misuse(ONE_OF_BOTH)

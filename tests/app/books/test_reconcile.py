@@ -144,3 +144,31 @@ def test_reversals_and_payouts_are_lines_of_the_bank(process: Process) -> None:
     found = reconcile_deposits(process.log, [*there, theirs("rent", -7, 9)])
     assert (found.ok, found.matched) == (True, 3)
     assert not reconcile_deposits(process.log, there[:2]).ok
+
+
+def test_the_text_of_a_bank_names_what_it_is_for(process: Process) -> None:
+    acme = process.organization("50.00")
+    facts = {"reason": "why", "value_date": MARCH.date()}
+    move, cause = process.accounts.move, process.cause()
+    for reference, micros in (("bank-1-b", 7_000_000), ("2026", 9_000_000), ("Ä 4/5", 4_000_000)):
+        process.accounts.move("deposit", acme, micros, reference, cause)
+    move("payout", acme, 20_000_000, "out-1", cause, **facts)
+    move("reversal", acme, None, "back-1", cause, deposit="bank-1", **facts)
+    texts = {
+        "SEPA 2026/03 EREF+BANK-1+KREF+NOTPROVIDED": 50_000_000,
+        "from Acme: bank 1 b": 7_000_000,
+        "2026": 9_000_000,
+        "ref. ä-4-5, thanks": 4_000_000,
+        "Your payment out-1 2026": -20_000_000,
+        "RETURN of bank-1": -50_000_000,
+        "rent 2025": -7,
+    }
+    lines = [theirs(text, micros, n) for n, (text, micros) in enumerate(texts.items())]
+    found = reconcile_deposits(process.log, lines)
+    assert (found.ok, found.matched) == (True, 6)
+    for text, micros in (("bank-1 and bank-1-b", 1), ("bank-12", 50_000_000), ("bank-", 1)):
+        unknown = reconcile_deposits(process.log, [*lines[1:], theirs(text, micros, 9)])
+        assert not unknown.ok, text
+    process.accounts.move("deposit", acme, 50_000_000, "other", cause)
+    either = reconcile_deposits(process.log, [theirs("bank-1, other", 50_000_000), *lines[1:]])
+    assert [each.reference for each in either.missing_here] == ["bank-1, other"], "it may be both"

@@ -48,7 +48,7 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
 
 
 def test_every_route_of_the_app_is_described(service: Service, document: dict[str, Any]) -> None:
-    aside = {"/", "/openapi.json", "/docs", "/docs/", "/docs/{name}"}
+    aside = {"/", "/openapi.json", "/llms.txt", "/docs", "/docs/", "/docs/{name}"}
     aside.add("/.well-known/oauth-authorization-server/{issuer_path}")
     aside.add("/networks/{name}/notifications")  # For networks and not for partners.
     aside |= {"/e/{address}", "/e/{address}/qr.png"}  # For travellers.
