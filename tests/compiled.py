@@ -83,7 +83,7 @@ def _like_the_first(name: str, make: Callable[[Container], Any], container: Cont
     if key not in _first:
         made = make(container)
         owned = [each for each in vars(made).keys() - own if not _is_shared(vars(made)[each])]
-        assert not owned, f"{name} has more of its own: {owned}"
+        assert not owned, f"{name} has more of its own, say so in _OWN: {owned}"
         _first[key] = made
     made = copy(_first[key])
     vars(made).update(own)
