@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cache, partial
 from threading import Lock
+from types import BuiltinFunctionType
 from typing import Any
 
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import ClauseElement, Engine, MetaData, create_engine
 from sqlalchemy.util import LRUCache
 
 from app import settings
@@ -16,6 +17,7 @@ from app.adapters.networks.simulated.inventory import Inventory
 from app.adapters.postgres import database as postgres
 from app.adapters.sqlite import database as sqlite
 from app.bootstrap.container import Container
+from projections.engine.hot_reads import HotStatement
 from projections.stores.counters import LEASES, PACES, RATES
 
 STATEMENTS_MAX = 2_000
@@ -71,15 +73,27 @@ _OWN: Mapping[str, Callable[[Container], Mapping[str, Any]]] = {
         "_one_at_a_time": Lock(),
     },
 }
+_SHARED = MetaData, ClauseElement, HotStatement, BuiltinFunctionType
 _first: dict[tuple[str, str], Any] = {}
 
 
 def _like_the_first(name: str, make: Callable[[Container], Any], container: Container) -> Any:
     """Copy the part that was made first on a kind of database, with what is the container's own."""
-    key = name, container.settings.database_url.partition(":")[0]
-    made = copy(_first.get(key) or _first.setdefault(key, make(container)))
-    vars(made).update(_OWN[name](container))
+    key, own = (name, container.settings.database_url.partition(":")[0]), _OWN[name](container)
+    if key not in _first:
+        made = make(container)
+        owned = [each for each in vars(made).keys() - own if not _is_shared(vars(made)[each])]
+        assert not owned, f"{name} has more of its own, say so in _OWN: {owned}"
+        _first[key] = made
+    made = copy(_first[key])
+    vars(made).update(own)
     return made
+
+
+def _is_shared(value: Any) -> bool:
+    several = [*value.values()] if isinstance(value, dict) else value
+    several = several if isinstance(several, list) else [several]
+    return bool(several) and all(isinstance(each, _SHARED) for each in several)
 
 
 _compare = settings._refuse_misspelt  # noqa: SLF001  # It takes longer than all else of a start.

@@ -30,32 +30,6 @@ def suspend(process: Process, organization: Organization) -> None:
     process.log.append(organization)
 
 
-def test_places_are_given_while_they_last() -> None:
-    places = places_of(2)
-    with places[SIMULATED].slot(uuid4()), places[SIMULATED].slot(uuid4()):
-        with pytest.raises(ServiceUnavailable) as refused, places[SIMULATED].slot(uuid4()):
-            pass
-        assert refused.value.retryable
-    with places[SIMULATED].slot(uuid4()), places[SIMULATED].slot(uuid4()):
-        pass
-
-
-def test_an_organization_has_half_of_the_places() -> None:
-    places, one, other = places_of(5), uuid4(), uuid4()
-    with places[SIMULATED].slot(one), places[SIMULATED].slot(one):
-        with pytest.raises(RateLimited) as refused, places[SIMULATED].slot(one):
-            pass
-        assert refused.value.retryable
-        with (
-            places[SIMULATED].slot(other),
-            places[SIMULATED].slot(other),
-            pytest.raises(RateLimited),
-        ):
-            places[SIMULATED].require_share(other)
-    with places[SIMULATED].slot(one), places[SIMULATED].slot(one):
-        pass
-
-
 def test_each_network_has_places_of_its_own() -> None:
     places, one = places_of(2), uuid4()
     with places["slow"].slot(one), places["slow"].slot(uuid4()):
