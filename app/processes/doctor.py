@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
+from eventsourcing.utils import get_topic, resolve_topic
+
 from app.bootstrap.container import Container
 from app.bootstrap.gate import MEANING
 from app.bootstrap.known_keys import active_clients, lost_keys, missing_keys
@@ -27,6 +29,28 @@ from projections.audit.covering import ChangedCheckpoint
 BEHIND_MAX_S = 10.0  # Of a follower; a healthy one is behind for less than a second.
 BACKUP_AGE_MAX = timedelta(days=7)
 CHECKPOINT_AGE_MAX = timedelta(days=1)
+# What writes the events that RELEASE_BEFORE cannot read; one of them closes the way back to it.
+RELEASE_BEFORE = "514c2a3"
+UNKNOWN_BEFORE = {
+    "`PRICE_PER_LOOKUP` or `prices lookup`": "price.opened price.set",
+    "the first checkpoint": "log_origin.fixed",
+    "commands of operators": "operator_act.done",
+    "approvals": "approval_limit.opened approval_limit.set proposal.made proposal.approved "
+    "proposal.rejected proposal.granted proposal.used",
+    "reading the links": "link.plan_started link.plan_ended",
+    "`keys rotate pepper`": "api_client.secret_rehashed operator.key_rehashed",
+    "`privacy erase`": "erasure.made",
+    "play money": "deposit.played",
+    "a request to send again all that failed": "webhook_request.redeliveries_asked",
+    "a client with the scope `clients`": "organization.key_holders_changed secret_rotation.asked",
+    "a page for a traveller": "handover.made link.handover_set",
+    "its colour or logo": "organization.brand_set",
+    "a sandbox that begins anew": "organization.sandbox_reset",
+    "`org set --customer-number`": "organization.customer_number_set",
+    "`wallet reverse` or `wallet payout`": "reversal.made payout.made wallet.reversed "
+    "wallet.paid_out wallet.claim_changed",
+}
+UPGRADED = timedelta(days=30)  # For so long somebody may want to go back.
 SEE_DOCTOR = "see: python -m app doctor"
 
 logger = logging.getLogger(__name__)
@@ -50,7 +74,7 @@ def examine(container: Container) -> list[Finding]:
         found = [each for each in found if each.check != "base plan"]
     found += _tried("settings", container.shared_settings.require)
     checks = [_hold, _keys, _operators, _price, _clock, _work, _webhooks]
-    checks += [_months, _providers, _trials, _data, _checkpoints]
+    checks += [_months, _providers, _trials, _data, _checkpoints, _way_back]
     return [*found, *(each for check in checks for each in check(container))]
 
 
@@ -291,6 +315,21 @@ def _checkpoints(container: Container) -> Iterator[Finding]:
             at = newest.signed.checkpoint.at
             message = f"the newest checkpoint that reached CHECKPOINT_SINK is of {at:%Y-%m-%d}"
             yield Finding("checkpoints", "fault", message)
+
+
+def _way_back(container: Container) -> Iterator[Finding]:
+    """Tell of an installation that was upgraded lately whether the release before can return."""
+    since = container.notes.newest("counters")  # Of the first `migrate` of this release.
+    if since is None or not since.value or container.clock() - since.at > UPGRADED:
+        return
+    before = container.log.position_before(since.at)
+    writers = {topic: who for who, topics in UNKNOWN_BEFORE.items() for topic in topics.split()}
+    found = container.log.first(*map(resolve_topic, writers), after=before)
+    text = f"release {RELEASE_BEFORE} can still return"
+    if found is not None:
+        topic = get_topic(type(found))
+        text = f"release {RELEASE_BEFORE} cannot return: {writers[topic]} has written {topic}"
+    yield Finding("way back", "advice", f"{text}; see: docs/deployment.md, Roll back")
 
 
 def _has_demo(container: Container) -> bool:

@@ -52,6 +52,9 @@ def migrate(
             container.currency.check()
             for own in container.own_tables:
                 ensure(own)
+            if container.notes.newest("counters") is None:  # The first `migrate` of this release.
+                was_there = "simulated_clock" in table_versions(container)  # By 1.0.0.
+                container.notes.add("counters", "upgraded" if was_there else "", container.clock())
             _delete_former_queues(container, warn)
             _warn_of_losses(container, warn)
             built = _build_models(container, progress, warn)

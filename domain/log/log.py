@@ -401,10 +401,10 @@ class Log(Application[UUID]):
         self._see(last.position if last is not None else 0)
         return Stretch(events, len(rows), last, is_whole)
 
-    def first(self, *kinds: type[Event]) -> Event | None:
+    def first(self, *kinds: type[Event], after: int = 0) -> Event | None:
         """Return the oldest event of some kinds. It scans the log, so call it seldom."""
         topics = [get_topic(each) for each in kinds]
-        select, after = partial(_query, self.recorder.select_notifications), 0
+        select = partial(_query, self.recorder.select_notifications)
         while following := select(after, 1, inclusive_of_start=False):
             start = following[0].id  # There may be a wide gap before it.
             found = select(start, 1, start + SCAN_EVENTS, topics)

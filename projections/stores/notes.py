@@ -21,6 +21,7 @@ Subject = Literal[
     "audit",
     "hold",
     "alive",
+    "counters",
     "settings",
 ]
 

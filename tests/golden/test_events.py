@@ -6,6 +6,7 @@ from inspect import get_annotations
 import pytest
 from eventsourcing.utils import get_topic
 
+from app.processes.doctor import UNKNOWN_BEFORE
 from domain.aggregates import AGGREGATES
 from domain.log.aggregate import Event
 from domain.log.mapper import MsgspecMapper
@@ -64,3 +65,4 @@ def test_the_page_names_each_topic_that_closes_the_way_back() -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith("|")]
     table = {topic for row in rows for topic in TOPIC.findall(row)}
     assert {get_topic(each) for each in event_classes()} - BEFORE == table
+    assert table == {*" ".join(UNKNOWN_BEFORE.values()).split()}, "what `doctor` looks for"

@@ -161,6 +161,31 @@ def test_what_is_wrong_with_an_installation_is_said(
     assert words in " ".join(each.message for each in examine(healthy))
 
 
+def test_whether_the_release_before_can_return_is_said_after_an_upgrade(
+    installation: Installation,
+) -> None:
+    clock = SetClock(utc_now())
+    process = installation.process(clock)
+    assert "way back" not in checks(process), "there was no release before"
+    process.organization()
+    clock.forward(hours=1)
+    process.notes.replace("counters", "", clock())
+    assert "way back" not in checks(process), "it is a copy"
+    process.notes.replace("counters", "upgraded", clock())
+
+    def way_back() -> str:
+        return next(each.message for each in examine(process) if each.check == "way back")
+
+    assert way_back().startswith("release 514c2a3 can still return;")
+    process.prices.set(7_000, process.cause())
+    assert (
+        "cannot return: `PRICE_PER_LOOKUP` or `prices lookup` has written price.opened"
+        in way_back()
+    )
+    clock.forward(days=31)
+    assert "way back" not in checks(process)
+
+
 @postgresql_only("a file has no clock of its own")
 def test_a_clock_that_is_off_is_said(healthy: Process) -> None:
     ask = healthy.views.server_time
