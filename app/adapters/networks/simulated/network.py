@@ -153,14 +153,15 @@ class SimulatedNetwork(StockNetwork):
         patience: timedelta = PATIENCE,
         name: str = SIMULATED,
         ahead: Callable[[Owner, Connection], timedelta] = lambda *_: timedelta(0),
-        owner_of: Callable[[str], Owner] = lambda _: (),
+        owner_of: Callable[[str], Owner] | None = None,
         scripted: Callable[[UUID, Callable[[], str]], str | None] = lambda *_: None,
     ) -> None:
         self.name = name
         self.settles_after = patience + LATE
         self._calls = Calls(database, clock)
         self._ahead = ahead
-        self._owner_of = owner_of
+        self._owner_of = owner_of or (lambda _: ())
+        self._has_owners = owner_of is not None
         self._scripted = scripted
         self._owners: dict[str, Owner] = {}
         self._identifiers = Identifiers(seed)
@@ -357,8 +358,9 @@ class SimulatedNetwork(StockNetwork):
 
     def _owner(self, endpoint_id: str, timeout_s: float) -> Owner:
         """Return whose an endpoint is, before a connection is held: the log may be asked."""
-        if (known := self._owners.get(endpoint_id)) is not None:
-            return known
+        known = self._owners.get(endpoint_id)
+        if known is not None or not self._has_owners:
+            return known or ()
         with self._calls.reading(timeout_s) as call:
             found = self._inventory.by_id(call.connection, endpoint_id)
         owner = self._owner_of(found.iccid) if found else ()
