@@ -190,23 +190,31 @@ def in_cents(micros: int) -> int:
     return -cents if micros < 0 else cents
 
 
-def code_of(accounts: Mapping[str, str], account: str) -> str:
-    """Return what a program calls an account: by its own name, or the nearest above it."""
-    name = account
+def code_of(its: Accounts, account: str) -> str:
+    """Return what a program calls an account: by its own name, or the nearest above it.
+
+    A customer whose number makes a code of the file, or for DATEV no personal account, which has a
+    digit more than others, has no account of its own.
+    """
+    accounts, name = its["accounts"], account
     if EACH in accounts and account.startswith(f"{WALLETS}:"):
-        return accounts[EACH].replace("*", account.rpartition(":")[2])
+        own: str = accounts[EACH].replace("*", account.rpartition(":")[2])
+        fits = len(own) == its.get("account_length", len(own) - 1) + 1
+        if fits and own not in accounts.values():
+            return own
     while name and name not in accounts:
         name = name.rpartition(":")[0]
     if not name:
         message = f"the month has postings to {account}, for which the accounts file has no account"
         raise NotPossible(message)
-    return accounts[name]
+    found: str = accounts[name]
+    return found
 
 
 def of_program(booked: Iterable[Booked], currency: str, its: Accounts) -> Iterator[Booked]:
     """Yield the postings in a currency, without those within one account of the program."""
     for each in booked:
-        debit, credit = (code_of(its["accounts"], at) for at in (each.debit, each.credit))
+        debit, credit = (code_of(its, at) for at in (each.debit, each.credit))
         if each.move.currency == currency and debit != credit:
             yield each
 
@@ -245,10 +253,7 @@ def datev(booked: Sequence[Booked], its: Accounts, made_at: datetime) -> bytes:
     for each in booked:
         owner = each.move.organization_id
         info = f'"Organization";"{owner}"' if owner else ";"
-        debit, credit = (code_of(its["accounts"], at) for at in (each.debit, each.credit))
-        if max(len(debit), len(credit)) > its["account_length"] + 1:
-            message = f"{max(debit, credit, key=len)}: at most account_length and one digit"
-            raise NotPossible(message)
+        debit, credit = (code_of(its, at) for at in (each.debit, each.credit))
         lines.append(
             f'{_money(each.cents, ",")};"S";"{currency}";;;;{debit};{credit};;{each.move.day:%d%m};'
             f'"{each.number}";;;"{each.move.text[:60]}";;;;;;;{info}{rest}'
@@ -263,7 +268,7 @@ def xero(booked: Sequence[Booked], its: Accounts, _: datetime) -> bytes:
     for each in booked:
         facts = (f"Books {each.number}", f"{each.move.day:%d %b %Y}", each.move.described)
         for account, cents in ((each.debit, each.cents), (each.credit, -each.cents)):
-            code = code_of(its["accounts"], account)
+            code = code_of(its, account)
             rows.append([*facts, code, its["tax_rate"], _money(cents), "", "", "", ""])
     return _csv(rows)
 
@@ -273,7 +278,7 @@ def quickbooks(booked: Sequence[Booked], its: Accounts, _: datetime) -> bytes:
     rows = [["Journal No.", "Journal Date", "Account Name", "Description", "Debits", "Credits"]]
     form = {"MM/DD/YYYY": "%m/%d/%Y", "DD/MM/YYYY": "%d/%m/%Y"}[its["date"]]
     for each in booked:
-        debit, credit = (code_of(its["accounts"], at) for at in (each.debit, each.credit))
+        debit, credit = (code_of(its, at) for at in (each.debit, each.credit))
         facts, amount = (each.number, each.move.day.strftime(form)), _money(each.cents)
         text = each.move.described
         rows += [[*facts, debit, text, amount, ""], [*facts, credit, text, "", amount]]

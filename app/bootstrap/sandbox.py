@@ -4,7 +4,7 @@ All of it is stored where the simulated network, and what plays failures, look i
 reads, webhooks and the background reading follow by their ordinary ways.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
@@ -32,7 +32,8 @@ from domain.links.link import Link
 from domain.provider_errors import ProviderError
 from projections.engine.freshness import wait_until_projected
 from projections.engine.positions import Source
-from projections.models.jobs import Jobs
+from projections.models.due import DueList, owner_of
+from projections.models.jobs import Jobs, JobStatus
 from projections.models.links import LinkFilter, Links
 from projections.stores.counters import Counters
 from workers.reading import BackgroundReading
@@ -90,6 +91,7 @@ class Sandbox:
     background_reading: BackgroundReading
     links: Links
     jobs: Jobs
+    due_list: DueList
 
     @cached_property
     def _failure_of(self) -> Callable[[UUID, str | None, UUID, Cause], str | None]:
@@ -118,16 +120,20 @@ class Sandbox:
     def reset(self, owner: UUID, cause: Cause) -> None:
         """Begin anew: what has ended is listed no more, and nothing is played.
 
-        Raises LinkInUse while a link lives.
+        Raises LinkInUse while a link lives or is being made.
         """
-        wait_until_projected(self.source, [self.links.name, self.jobs.name])
+        models = [self.links.name, self.jobs.name, self.due_list.name]
+        wait_until_projected(self.source, models)
         database, log, one = self.source.database, self.source.log, slice(0, 1)
         _, links = self.links.page(database, owner, LinkFilter(), one)
         _, ended = self.links.page(database, owner, LinkFilter(status="ended"), one)
-        if links > ended:
+        with database.reading() as connection:
+            owners = {each.owner for each in self.due_list.all(connection)}
+        if links > ended or owner_of("link", owner) in owners:
             raise LinkInUse(STILL_LIVES)
         self.counters.reset_sandbox(owner)
-        if ended or self.jobs.page(database, owner, None, bool, one)[1]:
+        over: Sequence[JobStatus] = ("completed", "failed", "cancelled")
+        if ended or any(self.jobs.page(database, owner, each, bool, one)[1] for each in over):
             organization = log.get(Organization, owner)
             log.update(organization, lambda it: it.record(Organization.SandboxReset, cause))
 

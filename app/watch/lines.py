@@ -14,7 +14,7 @@ from select import PIPE_BUF
 from threading import Event, Thread
 from typing import IO, Any
 
-LINES_MAX = 10_000  # Some 4 MB of memory.
+LINES_MAX = 10_000  # Of usual lines some 4 MB of memory.
 WAIT_S = 1.0  # Of the start line of a process, of fatal ones, and of its end.
 PACE_S = 0.01  # Lines are written together, because waking the thread for each one is expensive.
 

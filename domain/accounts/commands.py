@@ -393,6 +393,8 @@ class Accounts:
         self.log.append(approved, changed)
 
     def _refuse_done(self, approved: Proposal) -> NoReturn:
+        if self.waiting(approved.id).version >= approved.version:  # Another approver was faster.
+            raise Conflict(approved.id)
         named = f" with reference {approved.reference}" if approved.reference else ""
         raise NotPossible(f"the {approved.made.kind}{named} was made meanwhile: reject this")
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import date, datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, Self
 from uuid import UUID
 
@@ -79,6 +80,9 @@ def wallet_id(organization_id: UUID) -> UUID:
 
 
 EMPTY: Metadata = {"balance_micros": 0, "sequence": 0, "spending": None, "claim_micros": None}
+
+
+_amount_of = attrgetter("amount_micros")  # Called by every charge.
 
 
 class Wallet(LoadedFromNewest):
@@ -229,7 +233,7 @@ class Wallet(LoadedFromNewest):
             self._refuse_other_currency(entry.currency)
         charges = [entry for entry in entries if isinstance(entry, Charge)]
         self.refuse_overspending(_chosen_micros(charges), cause.at)
-        self._refuse_below_zero(sum(entry.amount_micros for entry in charges))
+        self._refuse_below_zero(sum(map(_amount_of, charges)))
         for entry in entries:
             micros = entry.amount_micros
             if isinstance(entry, Charge):

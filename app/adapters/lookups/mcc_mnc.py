@@ -35,6 +35,7 @@ class _Row(msgspec.Struct, forbid_unknown_fields=True):
     date: dt.date
 
 
+MORE: Final = "an 8th"
 COLUMNS: Final = _Row.__struct_fields__
 
 
@@ -93,13 +94,15 @@ def load_networks(path: Path | None) -> Networks:
 
 
 def _read(lines: TextIO, file: str) -> Iterator[Network]:
-    reader = csv.DictReader(lines, restkey="an 8th", strict=True, skipinitialspace=True)
+    reader = csv.DictReader(lines, restkey=MORE, strict=True)
     seen: set[tuple[str, ...]] = set()
     try:
         if tuple(reader.fieldnames or ()) != COLUMNS:
             raise ValueError(f"{file} line 1: the columns must be {','.join(COLUMNS)}")
         for values in reader:
-            row = msgspec.convert(values, _Row)
+            row = msgspec.convert(
+                {k: v.strip() if k != MORE and v else v for k, v in values.items()}, _Row
+            )
             names = (row.network, *(name for name in row.aliases.split("|") if name.strip()))
             network = Network(row.country_code, row.mcc, row.mnc, names)
             code = (*network[:3], "" if row.mnc else row.network)

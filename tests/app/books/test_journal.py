@@ -129,7 +129,7 @@ def test_the_account_of_each_customer_ends_at_its_balance_rounded_once(
         if number == 60:  # One of them gets another number.
             its = log.get(Organization, year.organizations[1])
             log.update(its, lambda its: its.set_customer_number("10003", cause))
-    accounts = {"Liabilities:Wallets": "3250", EACH: "*"}
+    accounts = {"accounts": {"Liabilities:Wallets": "3250", EACH: "*"}, "account_length": 4}
     january = month_balance(log, "2026-01")
     held = Counter(
         {"3250": sum(in_cents(it.micros) for it, _ in january.lines if it.account == WALLETS)}

@@ -59,7 +59,7 @@ def test_the_guide_shows_the_default() -> None:
 
 def test_an_account_has_the_code_of_the_nearest_name_above_it() -> None:
     read = read_account_file(json.dumps(with_codes(**{"Income:Lookup": "201"})).encode())
-    codes = read["xero"]["accounts"]
+    codes = read["xero"]
     assert (read["datev"], read["quickbooks"]) == (None, None)
     assert code_of(codes, "Income:Lookup") == "201"
     assert code_of(codes, "Income:Bulk-lookup") == CODES["Income"]
@@ -69,7 +69,7 @@ def test_an_account_has_the_code_of_the_nearest_name_above_it() -> None:
 
 def test_each_customer_may_have_an_account_by_its_number() -> None:
     with_stars = with_codes(**{EACH: "W*"})
-    read = read_account_file(json.dumps(with_stars).encode())["xero"]["accounts"]
+    read = read_account_file(json.dumps(with_stars).encode())["xero"]
     assert code_of(read, "Liabilities:Wallets:10001") == "W10001"
     assert code_of(read, "Liabilities:Wallets") == CODES["Liabilities:Wallets"]
     rule = f"xero.accounts.'{EACH}': {LETTERS}, with * for the 1 to 9 digits of a number"

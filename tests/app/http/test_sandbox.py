@@ -21,6 +21,7 @@ from tests.app.http.buying import BASIC, FREE, LINKS, MISSING, MORE, Buyer, buye
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.plan_files import import_plans, plan
+from tests.projections.link_steps import LinkSteps
 from tests.second_network import SECOND, add_to
 
 SANDBOX = "/v1/sandbox"
@@ -207,6 +208,16 @@ def test_only_a_slate_that_was_written_on_is_an_event(acme: Buyer) -> None:
         assert reset(acme).status_code == 200
         heads.append(acme.service.container.log.head())
     assert [later > earlier for earlier, later in pairwise(heads)] == [False, True, True, False]
+
+
+def test_a_link_that_is_being_made_keeps_its_clock(acme: Buyer) -> None:
+    """Else the network would have made it in a time that is to come."""
+    advance(acme, 100)
+    steps = LinkSteps(acme.service.container, acme.id).reserve()
+    assert code_of(reset(acme)) == "LINK_IN_USE"
+    assert acme.get(SANDBOX).json["data"]["ahead_hours"] == 100
+    steps.fail()
+    assert reset(acme).json["data"]["ahead_hours"] == 0
 
 
 def test_a_link_that_lives_at_a_reset_stays_listed(acme: Buyer) -> None:
