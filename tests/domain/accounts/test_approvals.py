@@ -1,7 +1,7 @@
 """What two operators decide happens once, whoever else does something at the same moment."""
 
-from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -42,16 +42,34 @@ def balance(process: Process, organization: UUID) -> int:
 def test_of_many_who_decide_at_once_one_does(
     process: Process, organization: UUID, waiting: UUID
 ) -> None:
-    won, bert = list[str](), by(process)
+    won, told, bert = list[str](), list[str](), by(process)
 
     def decide(how: str) -> None:
-        with suppress(NotPossible):
+        try:
             getattr(process.accounts, how)(waiting, replace(bert, request_id=str(uuid4())))
             won.append(how)
+        except NotPossible as refused:
+            told.append(str(refused))
 
     together(*(lambda how=how: decide(how) for how in ["approve", "reject"] * 4))
     assert len(won) == 1
+    assert all(each.endswith("already") for each in told), told
     assert balance(process, organization) == 100_000 + LARGE * (won == ["approve"])
+
+
+def test_the_slower_of_two_who_approve_is_told_that_it_was_done(
+    process: Process, waiting: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = process.committer.commit
+
+    def slower(*what: Any) -> int:
+        monkeypatch.undo()
+        process.accounts.approve(waiting, replace(by(process), request_id="faster"))
+        return commit(*what)
+
+    monkeypatch.setattr(process.committer, "commit", slower)
+    with pytest.raises(NotPossible, match="was made already"):
+        process.accounts.approve(waiting, by(process))
 
 
 def test_what_a_payment_service_has_booked_is_not_booked_again(
