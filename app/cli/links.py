@@ -34,7 +34,7 @@ from domain.webhooks.ports import Delivery, Sums
 from projections.engine.shape import Moment, Shape
 from projections.models.due import Due
 from projections.models.jobs import JobCounts, row_of
-from projections.models.links import LinkRow
+from projections.models.links import UNLISTED, LinkRow
 from projections.models.webhook_endpoints import WebhookEndpointRow
 from projections.stores.counters import SLICES
 from projections.timeline import TimelineEntry, timeline_of
@@ -194,7 +194,7 @@ def _link_line(row: LinkRow) -> Facts:
         "organization": row.organization_id,
         "name": row.name,
         "iccid": row.iccid,
-        "status": row.status,
+        "status": "ended" if row.status == UNLISTED else row.status,
         "plans": [each.plan.name for each in row.current_activations],
         "created_at": row.created_at,
     }

@@ -14,7 +14,8 @@ from select import PIPE_BUF
 from threading import Event, Thread
 from typing import IO, Any
 
-LINES_MAX = 10_000  # Of usual lines some 4 MB of memory.
+CHARS_MAX = 4_000_000  # So many wait if all are alike, and some 40 MB however long they become.
+USUAL_CHARS = 400  # A shorter line takes a place of as many.
 WAIT_S = 1.0  # Of the start line of a process, of fatal ones, and of its end.
 PACE_S = 0.01  # Lines are written together, because waking the thread for each one is expensive.
 
@@ -56,7 +57,7 @@ class Lines:
         """Queue a text; one that `must` be written always, and it is waited for, at most WAIT_S."""
         if isinstance(text, bytes):  # So click finds out that this is no binary stream.
             raise TypeError
-        if must or self._texts.qsize() < LINES_MAX:
+        if must or self._texts.qsize() * max(len(text), USUAL_CHARS) < CHARS_MAX:
             self._texts.put(text)
         else:
             self._drop(1)

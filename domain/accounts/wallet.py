@@ -281,7 +281,7 @@ class Wallet(LoadedFromNewest):
         self, event: type[Moved], cause: Cause, change_micros: int, entry: Entry, **facts: Any
     ) -> None:
         counts = event in (self.Charged, self.Refunded)  # A refund only restores what was there.
-        if not counts and self.balance_micros + change_micros > AMOUNT_MICROS_MAX:
+        if not counts and change_micros > max(0, AMOUNT_MICROS_MAX - self.balance_micros):
             raise NotPossible("the balance would be larger than a wallet can hold")
         spending, claim_micros = self.spending, self.claim_micros or 0
         if spending is not None:

@@ -256,11 +256,12 @@ class Counters:
             "until": NEVER,
         }
         with self._database.writing(durable=True) as connection:
-            [row] = run(connection, _COUNT, earliest=NEVER, latest=NEVER, **values).fetchall()
-            if int(row[0]) * _MICROSECOND > SIMULATED_AHEAD_MAX:
+            run(connection, _COUNT, earliest=NEVER, latest=NEVER, **values).fetchall()
+            ahead = self.simulated_ahead(owner, connection)
+            if ahead > SIMULATED_AHEAD_MAX:
                 raise NotPossible("the simulated network would be more than ten years ahead")
             also(connection)
-            return self.simulated_ahead(owner, connection)
+            return ahead
 
     def _count(  # noqa: PLR0913  # What, where, and which counts go on.
         self, name: str, key: str, by: int, until: int, earliest: int, latest: int

@@ -72,6 +72,9 @@ def test_each_customer_may_have_an_account_by_its_number() -> None:
     read = read_account_file(json.dumps(with_stars).encode())["xero"]
     assert code_of(read, "Liabilities:Wallets:10001") == "W10001"
     assert code_of(read, "Liabilities:Wallets") == CODES["Liabilities:Wallets"]
+    datev = WHOLE["datev"] | {"accounts": WHOLE["datev"]["accounts"] | {EACH: "*"}}
+    for number in ("1460", "4711", "1000100"):  # Of deposits, not personal, and too long.
+        assert code_of(datev, f"Liabilities:Wallets:{number}") == "3250"
     rule = f"xero.accounts.'{EACH}': {LETTERS}, with * for the 1 to 9 digits of a number"
     for wrong in ("W", "**", "WW*", "=*", "", 1):  # The longest number has nine digits.
         assert lines(with_codes(**{EACH: wrong})) == [rule]

@@ -20,7 +20,6 @@ from domain.links.link import Link
 from tests.app.http.buying import BASIC, FREE, LINKS, MISSING, MORE, Buyer, buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
-from tests.installation import wait_until
 from tests.plan_files import import_plans, plan
 from tests.projections.link_steps import LinkSteps
 from tests.second_network import SECOND, add_to
@@ -134,6 +133,8 @@ def test_time_goes_on_within_bounds(acme: Buyer) -> None:
     assert fields_of(advance(acme, 1)) == {"hours": [sandbox.TOO_FAR]}
     assert acme.get(SANDBOX).json["data"]["ahead_hours"] == 87_600
     link = acme.link()
+    own = acme.post(f"{SANDBOX}/clock", json={"hours": 1, "link_id": link["id"]})
+    assert fields_of(own) == {"hours": [sandbox.TOO_FAR]}, "both clocks count"
     assert play(acme, link, "use", percent=50).json["data"]["data_used_mb"] >= 500
 
 
@@ -211,15 +212,17 @@ def test_only_a_slate_that_was_written_on_is_an_event(acme: Buyer) -> None:
     assert [later > earlier for earlier, later in pairwise(heads)] == [False, True, True, False]
 
 
-def test_a_link_that_is_being_made_keeps_its_clock(acme: Buyer) -> None:
+def test_a_link_that_is_being_made_keeps_its_clock(still: Service) -> None:
     """Else the network would have made it in a time that is to come."""
+    parts, acme = still.container, still.tenant()
     advance(acme, 100)
-    steps = LinkSteps(acme.service.container, acme.id).reserve()
+    steps = LinkSteps(parts, acme.id).reserve()
+    parts.projector.catch_up()
     assert code_of(reset(acme)) == "LINK_IN_USE"
     assert acme.get(SANDBOX).json["data"]["ahead_hours"] == 100
-    steps.fail()
-    wait_until(lambda: reset(acme).status_code == 200)  # Until its eSIM is free again.
-    assert acme.get(SANDBOX).json["data"]["ahead_hours"] == 0
+    steps.fail().release()
+    parts.projector.catch_up()
+    assert reset(acme).json["data"]["ahead_hours"] == 0
 
 
 def test_a_link_that_lives_at_a_reset_stays_listed(acme: Buyer) -> None:

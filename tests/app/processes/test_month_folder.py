@@ -21,7 +21,7 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 
-from app.books.journal import DEFAULT, EACH, FORMS, code_of
+from app.books.journal import DEFAULT, EACH, FORMS
 from app.books.postings import PLAY_MONEY
 from app.books.reader import Selection, read_transactions
 from app.cli.import_files import read_account_file
@@ -287,18 +287,6 @@ def test_a_customer_with_a_number_has_an_account_of_its_own_in_each_program(
     (file,) = out.glob("xero-*USD_001.csv")  # Which has no account for each of them.
     assert {row["*AccountCode"] for row in table(file)} >= {"845"}
     assert "10001" not in (made.out / DATEV_FILE).read_bytes().decode("cp1252")
-
-
-@pytest.mark.parametrize(
-    ("number", "own"), [("10001", "10001"), ("1460", "3250"), ("4711", "3250")]
-)
-def test_a_number_that_is_no_debtor_of_datev_stays_in_the_account_of_all(
-    number: str, own: str
-) -> None:
-    """1460 is the code of another account, and 4711 has the digits of one that is not personal."""
-    its = with_customers(datev="*")["datev"]
-    assert code_of(its, f"Liabilities:Wallets:{number}") == own
-    assert code_of(its, f"Liabilities:Wallets:{number}00") == "3250", "it is too long"
 
 
 def test_xero_gets_whole_journals_of_at_most_300_lines(own: Path) -> None:

@@ -74,7 +74,7 @@ def pipe() -> Iterator[Pipe]:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(lines, "_count", None)  # Is set back afterwards.
-    monkeypatch.setattr(lines, "LINES_MAX", FIT)
+    monkeypatch.setattr(lines, "CHARS_MAX", FIT * len(LINE.format(0)))
     found: list[int] = []
     lines.count_dropped(found.append)
     return found
@@ -100,6 +100,16 @@ def test_what_does_not_fit_is_dropped_counted_and_said_when_there_is_room(
     wait_until(lambda: bool(caplog.messages))
     assert caplog.messages == ["7 log lines were dropped: they were not read in time"]
     assert caplog.records[0].levelno == logging.WARNING
+
+
+def test_however_long_lines_become_they_take_little_memory(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "CHARS_MAX", 40_000)
+    pipe.fill()
+    for waiting in range(1, 1_000):  # The longest that may wait then.
+        pipe.lines.write("+" * (40_000 // waiting))
+    assert 40_000 * 4 < pipe.read().count("+") < 40_000 * 8
 
 
 def test_what_must_be_written_is_kept_and_waits_a_second(pipe: Pipe, counted: list[int]) -> None:

@@ -58,7 +58,8 @@ class WalletMachine(RuleBasedStateMachine):
         """Draw an amount: a small one, a huge one, or one at a bound or just past it."""
         bounds = [self.balance, AMOUNT_MICROS_MAX - self.balance, AMOUNT_MICROS_MAX // 2]
         bounds += [self.left_micros()] if self.limit_micros is not None else []
-        near = [each + more for each in bounds for more in (0, 1) if 0 < each < AMOUNT_MICROS_MAX]
+        near = [each + more for each in bounds for more in (0, 1)]
+        near = [each for each in near if 0 < each < AMOUNT_MICROS_MAX]
         return data.draw(st.integers(1, 5_000_000) | st.sampled_from([1, *near]))
 
     def moved(self, change_micros: int, counts_micros: int = 0) -> None:
@@ -133,7 +134,8 @@ class WalletMachine(RuleBasedStateMachine):
     @rule(data=st.data(), sign=SIGNS)
     def adjust(self, data: st.DataObject, sign: int) -> None:
         amount = sign * self.amount(data)
-        if 0 <= self.balance + amount <= AMOUNT_MICROS_MAX:
+        most = AMOUNT_MICROS_MAX if sign > 0 else self.balance  # What is too much may be taken.
+        if 0 <= self.balance + amount <= most:
             self.wallet.enter(adjustment(amount), "EUR", self.cause)
             self.moved(amount)
         else:
