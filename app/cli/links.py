@@ -38,7 +38,7 @@ from projections.models.links import UNLISTED, LinkRow
 from projections.models.webhook_endpoints import WebhookEndpointRow
 from projections.stores.counters import SLICES
 from projections.timeline import TimelineEntry, timeline_of
-from workers.work import MESSAGES
+from workers.routes import saga_message, slice_message
 
 RETRY_MAX = 10_000  # Of one organization and kind; there cannot be more at once.
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
@@ -324,7 +324,9 @@ def retry(session: Session) -> Mapping[str, int]:
     found = [each for each in chain.from_iterable(listed) if each.kind != "fee"]
     with _working(container) as drain:
         for each in found:
-            container.publisher.publish(MESSAGES[each.kind](each))
+            is_slice, about = each.kind == "slice", (each.id, each.part)
+            message = slice_message(*about) if is_slice else saga_message(each.kind, each.id)
+            container.publisher.publish(message)
         drain()
     left = len(session.read(container.due_list.all))
     ended = (
