@@ -1,21 +1,13 @@
 """A link: an eSIM that an organization bought, from the request to its plans and status."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar, Literal, Self, get_args
 from uuid import UUID
 
-from domain.accounts.paid_price import (
-    GivenBack,
-    PaidPrice,
-    RefundReason,
-    Repaying,
-    Repayment,
-    reasons_of,
-    refund_reason,
-)
+from domain.accounts.paid_price import GivenBack, PaidPrice, Repaying, Repayment
 from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.cause import Cause
@@ -256,9 +248,6 @@ class Link(Refundable):
         def apply(self, aggregate: "Link") -> None:
             aggregate.stage = Stage.FAILED if self.iccid is not None else Stage.ENDED
             aggregate.failure = self
-
-        def reasons(self) -> Mapping[UUID, RefundReason]:
-            return reasons_of([self.refund], refund_reason(self.code))
 
     class EndpointFound(Event):
         """A failed link turned out to have an endpoint, which is removed next.
@@ -518,13 +507,11 @@ class Link(Refundable):
         """
 
         TOPIC = "link.ended"
+        WHY = "cancelled"
         SETS = sets(stage=Stage.ENDED, end_intent=None, ended=itself)
 
         reason: Literal["cancelled", "ended"]
         refunds: list[GivenBack]
-
-        def reasons(self) -> Mapping[UUID, RefundReason]:
-            return reasons_of(self.refunds, "cancelled")
 
     class RefundedByHand(RefundByHand):
         TOPIC = "link.refunded_by_hand"
