@@ -9,7 +9,6 @@ from typing import Any, Literal, NoReturn
 from uuid import UUID
 
 from domain.accounts.approvals import (
-    LIMIT_ID,
     ApprovalLimit,
     Approvals,
     Kind,
@@ -374,7 +373,7 @@ class Accounts:
             case "refund":
                 self._refund_approved(approved, cause)
             case "limit":
-                limit = self.log.get(ApprovalLimit, LIMIT_ID)
+                limit = self.log.get(ApprovalLimit, ApprovalLimit.id_of())
                 limit.set(micros, cause)
                 self.log.append(approved, limit)
             case "price" | "fee" if made.organization_id is not None:

@@ -734,22 +734,17 @@ class Link(Refundable):
         """Note that the network refuses to remove the late endpoint of this failed link."""
         assert self.endpoint_id is not None
         attempt = self.left_over.get(self.endpoint_id, 0) + 1
-        facts = {"endpoint_id": self.endpoint_id, "attempt": attempt}
+        facts: dict[str, Any] = {"endpoint_id": self.endpoint_id, "attempt": attempt}
         until = cause.at + min(REFUSED_WAIT * 2 ** (attempt - 1), REFUSED_WAIT_MAX)
-        self._record_left_over(
-            Link.EndpointLeftOver, self.requested.plan, cause, **facts, until=until
-        )
+        plan = self.requested.plan
+        facts |= {"plan": plan, "cost": plan.cost_of(self.endpoint_id)}
+        self.record(Link.EndpointLeftOver, cause, **facts, until=until)
 
     def record_plan_left_over(self, addon_id: str, plan: BoughtPlan, cause: Cause) -> None:
         """Note a plan on this link that nobody has bought; each is noted once."""
         if addon_id not in self.left_over:
-            self._record_left_over(Link.PlanLeftOver, plan, cause, addon_id=addon_id)
-
-    def _record_left_over(
-        self, event: type[LeftOver], plan: BoughtPlan, cause: Cause, **facts: Any
-    ) -> None:
-        known_as = facts.get("addon_id") or facts["endpoint_id"]
-        self.record(event, cause, plan=plan, cost=plan.cost_of(known_as), **facts)
+            cost = plan.cost_of(addon_id)
+            self.record(Link.PlanLeftOver, cause, addon_id=addon_id, plan=plan, cost=cost)
 
     def add_plan(self, activation_id: UUID, plan: BoughtPlan, addon: Addon, cause: Cause) -> None:
         """Note that the open change has put a plan on the link."""
