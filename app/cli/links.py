@@ -28,6 +28,7 @@ from domain.links.plan_change import PlanChange
 from domain.links.set_status import Target
 from domain.lookups.bulk_job import BulkJob
 from domain.money import format_amount
+from domain.personal import open_text
 from domain.webhooks.commands import Changes
 from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sums
@@ -239,7 +240,7 @@ def _link_facts(container: Container, link: Link) -> Facts:
     return {
         "id": link.id,
         "organization": link.organization_id,
-        "name": container.link_readings.open_text(link.organization_id, link.id, link.name),
+        "name": open_text(container.vault, link.organization_id, link.id, link.name),
         "stage": link.stage,
         "status": link.state if link.is_visible else None,
         "iccid": link.iccid,

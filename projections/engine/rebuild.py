@@ -98,12 +98,8 @@ class Filling:
             except Exception as error:
                 if is_outage(error):
                     raise
-                self.fail(name, error)
-
-    def fail(self, name: str, error: Exception) -> None:
-        """Leave a model out and keep its error."""
-        discard(self._database, self.fresh.pop(name))
-        self.failures.append(error)
+                discard(self._database, self.fresh.pop(name))
+                self.failures.append(error)
 
     def discard(self) -> None:
         """Drop all tables that are not swapped in."""
