@@ -9,7 +9,7 @@ from sqlalchemy import Connection, CursorResult, String, Table, select
 
 from projections.engine.positions import Source, belongs
 from projections.engine.read_model import ReadModel
-from projections.engine.rebuild import Progress, discard, fill, ignore_progress
+from projections.engine.rebuild import Filling, Progress, ignore_progress
 
 DIFFERENCES_MAX = 5  # Per table; the first differences say enough.
 
@@ -27,12 +27,15 @@ def differences(
             return [f"read model {model.name} stopped: {position.failure}"]
         if not belongs(log, position):
             return [f"read model {model.name} stands on an event that the log does not have"]
-        fresh, _ = fill(log, database, model, position.position, progress)
+        filling = Filling(database, [model])
+        filling.run(log, position.position, progress)
+        for failure in filling.failures:
+            raise failure
         try:
             with database.snapshot() as rebuilt:
-                return list(_compare(live, rebuilt, model, fresh))
+                return list(_compare(live, rebuilt, model, filling.fresh[model.name]))
         finally:
-            discard(database, fresh)
+            filling.discard()
 
 
 def _compare(
