@@ -110,10 +110,10 @@ class Statement:
         last = max(self.lines.values(), key=attrgetter("last_sequence"), default=None)
         return self.opening_micros if last is None else last.closing_micros
 
-    def first(self, place: Literal["sequence", "position"]) -> int | None:
+    def first(self, by: Literal["sequence", "position"]) -> int | None:
         """Return the first sequence or position; None without an entry."""
-        return min((getattr(e, f"first_{place}") for e in self.lines.values()), default=None)
+        return min((getattr(e, f"first_{by}") for e in self.lines.values()), default=None)
 
-    def last(self, place: Literal["sequence", "position"]) -> int | None:
+    def last(self, by: Literal["sequence", "position"]) -> int | None:
         """Return the last one."""
-        return max((getattr(e, f"last_{place}") for e in self.lines.values()), default=None)
+        return max((getattr(e, f"last_{by}") for e in self.lines.values()), default=None)

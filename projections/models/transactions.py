@@ -96,15 +96,15 @@ class TransactionHours:
             kind, hour = entry["kind"], entry["charged_at"] // HOUR
             side = "debit_micros" if entry["direction"] == "debit" else "credit_micros"
             mine, all_in_all = (entry["organization_id"], "sequence"), (EVERYBODY, "position")
-            for owner, place in (mine, all_in_all):
+            for owner, order in (mine, all_in_all):
                 # An int, because UUIDs are hashed by slow Python code.
                 row = rows.get((owner.int, kind, hour))
                 if row is None:
-                    facts = {"kind": kind, "hour": hour, "first": entry[place]}
+                    facts = {"kind": kind, "hour": hour, "first": entry[order]}
                     row = {"organization_id": owner, **facts, **NONE}
                     rows[owner.int, kind, hour] = row
                 row["count"] += 1
-                row["last"] = entry[place]
+                row["last"] = entry[order]
                 row[side] += entry["amount_micros"]
         upsert(connection, self.rows, [*rows.values()], added=ADDED, fixed=FIXED)
 
