@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.accounts.monthly_fee import MonthlyFee
+from domain.errors import Conflict
 from domain.ids import derive_id
 from domain.links.esim import Esim
 from domain.links.network import Endpoint
@@ -47,10 +48,8 @@ def freed(its: Esim, link_id: UUID = LINK) -> None:
 
 HELD = [(esim, [taken], taken), (esim, [taken], partial(taken, link_id=OTHER))]
 HELD += [(esim, [taken, kept_back], partial(taken, link_id=OTHER))]
-HELD += [
-    (esim, history, partial(step, link_id=OTHER))
-    for history in ([], [taken], [taken, freed])
-    for step in (kept_back, freed)
+GIVEN_UP = [
+    (history, step) for history in ([], [taken], [taken, freed]) for step in (kept_back, freed)
 ]
 
 
@@ -167,6 +166,15 @@ FEES: list[Any] = [
     *((fee, [], lambda _, of=of: fee(*of)) for of in ((0, 1), (-1, 1), (1, 0))),
 ]
 GUARDS: list[Any] = [*HELD, *LINKS, *CHANGES, *JOBS, *FEES]
+
+
+@pytest.mark.parametrize(("history", "step"), GIVEN_UP)
+def test_an_esim_that_another_process_has_freed_is_no_bug(history: list[Any], step: Any) -> None:
+    its = esim(*history)
+    before = len(its.pending_events)
+    with pytest.raises(Conflict):
+        step(its, link_id=OTHER)
+    assert len(its.pending_events) == before
 
 
 @pytest.mark.parametrize(("make", "history", "step"), GUARDS)

@@ -151,3 +151,17 @@ def test_a_network_that_is_not_configured_ends_nothing(orders: Orders) -> None:
     lab.clock.forward(seconds=timedelta(minutes=1).total_seconds())
     assert lab.finish(link.id, "end").state == "ended"
     check(lab)
+
+
+def test_the_sweep_and_the_request_may_settle_one_cancellation_at_once(orders: Orders) -> None:
+    lab = orders()
+    link = lab.create()
+
+    def sweep() -> None:
+        lab.clock.forward(seconds=5)
+        lab.sweep()
+
+    lab.network.after("take_back", sweep)
+    assert lab.finish(link.id, "cancel").state == "ended"
+    assert holder(lab, link) is None
+    check(lab)
