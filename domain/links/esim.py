@@ -74,15 +74,12 @@ class Esim(Root):
         self.record(self.Reserved, cause, link_id=link_id)
 
     def quarantine(self, link_id: UUID, until: datetime, cause: Cause) -> None:
-        """Keep it from other links until the network can no longer use it for the failed one.
-
-        Raises Conflict as `release`.
-        """
+        """Keep it from other links until the network can no longer use it for the failed one."""
         self._require_holder(link_id)
         self.record(self.Quarantined, cause, link_id=link_id, until=until)
 
     def release(self, link_id: UUID, cause: Cause) -> None:
-        """Free it for other links; raises Conflict when another process has freed it before."""
+        """Free it for other links; raises Conflict, as `quarantine`, when others have before."""
         self._require_holder(link_id)
         self.record(self.Released, cause, link_id=link_id)
 
