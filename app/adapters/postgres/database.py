@@ -160,7 +160,7 @@ class PostgresDatabase:
         )
 
     def waker(self, appended: Signal) -> PostgresWaker:
-        """Return a waker that hears of commits to the log by any process."""
+        """Return what hears of commits to the log by any process, once it is started."""
         channel = WORK_CHANNEL if self._role == "dispatcher" else CHANNEL
         return PostgresWaker(appended, self._conninfo("listen"), channel)
 

@@ -16,7 +16,6 @@ from sqlalchemy.pool import QueuePool
 
 from app.adapters.databases import Databases, LogEnd, end_of, find_gap, not_empty, not_whole
 from app.adapters.sqlite.file import DatabaseFile, FileLock
-from app.adapters.sqlite.waker import SqliteWaker
 from app.security.key_file import sync
 from domain.log.log import Stored
 from domain.log.signal import Signal
@@ -148,9 +147,8 @@ class SqliteFiles:
 
         return Database(_engine(connect))
 
-    def waker(self, appended: Signal) -> SqliteWaker:
-        """Return a waker that hears of commits to the log by any process."""
-        return SqliteWaker(appended, self.path)
+    def waker(self, _appended: Signal) -> None:
+        """Return None: nothing tells of the commits of other processes, so followers look."""
 
     def lock(self, name: str) -> FileLock:
         """Return a lock that one process holds until it releases it or ends."""
