@@ -112,9 +112,6 @@ class DurableBroker(RabbitmqBroker):
         found = self._inspect(queue)
         return 0 if found is None else int(found.message_count)
 
-    def drain(self) -> None:
-        """Return at once, because the workers of other processes handle waiting messages."""
-
     def can_read(self, body: bytes, queue: str) -> bool:
         """Tell whether this is a message for an actor of the queue, as Dramatiq writes them."""
         try:
