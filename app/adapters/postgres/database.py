@@ -174,10 +174,6 @@ class PostgresDatabase:
 
     has_all_files = exists
 
-    def has_lost_its_log(self) -> bool:
-        """Return False, because all tables are in one database."""
-        return False
-
     def occupied(self) -> str | None:
         """Return None: `fill_log` and the server's own program find the tables."""
         return None
