@@ -301,7 +301,7 @@ def retry(session: Session) -> Mapping[str, int]:
     container.currency.check()  # The work may charge.
     container.gate.require()
     for each in found:
-        _ask(container, MESSAGES[each.kind](each))
+        _request(container, MESSAGES[each.kind](each))
     left = len(session.read(container.due_list.all))
     ended = (
         container.log.get(BulkJob, each) for each in {e.id for e in found if e.kind == "slice"}
@@ -310,7 +310,7 @@ def retry(session: Session) -> Mapping[str, int]:
     return {"sent": len(found), "jobs_finished": finished, "links_unfinished": left}
 
 
-def _ask(container: Container, message: Message) -> None:
+def _request(container: Container, message: Message) -> None:
     """Ask the workers for work; without RabbitMQ do it here."""
     if not container.settings.has_own_broker:
         container.publisher.publish(message)
