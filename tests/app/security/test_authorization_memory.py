@@ -308,7 +308,7 @@ def test_with_deaf_listeners_every_process_refuses_within_a_second(
 
 def door(owner: House, process: Process, way: str) -> House:
     """Return the same house as a process sees it that listens by some way."""
-    process.waker = PostgresWaker(process.log.appended, conninfo(way))
+    process.waker = PostgresWaker(process.log.appended, conninfo(way), CHANNEL)
     seen = object.__new__(House)
     seen.__dict__.update(owner.__dict__, process=listening(process))
     return seen
