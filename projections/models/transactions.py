@@ -122,8 +122,7 @@ class TransactionHours:
         """
         since, until = within
         hours, sequence, last_hour = self.rows.c, entries.c.sequence, (until - 1) // HOUR
-        cut = {since // HOUR} if since % HOUR else set[int]()
-        cut |= {last_hour} if until % HOUR else set()
+        cut = {each // HOUR for each in within if each % HOUR}
         mine = hours.organization_id == organization_id, hours.kind.in_(kinds)
         first, last = func.min(hours.first), func.max(hours.last)
         whole = select(func.coalesce(func.sum(hours.count), 0), first, last).where(
