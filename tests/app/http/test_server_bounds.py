@@ -264,9 +264,10 @@ def test_of_too_many_bodies_the_longest_give_way(served: Served, part: bytes, co
 
 def test_of_too_many_replies_that_nobody_takes_the_longest_give_way(served: Served) -> None:
     with ExitStack() as stack:
-        untaken = [served.connect(stack, WHOLE) for _ in range(4)]
-        for each in untaken:
-            assert each.recv(12) == b"HTTP/1.1 200"
+        untaken = list[socket.socket]()
+        for _ in range(4):  # One after the other: what is sent counts from the next turn on.
+            untaken.append(served.connect(stack, WHOLE))
+            assert untaken[-1].recv(12) == b"HTTP/1.1 200"
         with suppress(ConnectionResetError):
             assert len(read_all(untaken[0])) < LARGE_BYTES
         assert served.ask() == b"HTTP/1.1 200"
