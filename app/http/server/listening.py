@@ -78,15 +78,16 @@ class Server(uvicorn.Server):
         finish_s: float,
         shown: Callable[[int], object] = int,
     ) -> None:
-        """`shown` is given the number of open connections, each time that it changes."""
+        """`shown` is given the number of open connections, each second."""
         self.addresses = [each.getsockname() for each in listeners]
         self._listeners, self._gateway = [*listeners], gateway
         self.on_second: Callable[[], object] = lambda: None  # Called by the loop each second.
+        self._shown, load = shown, Load()
         self._is_over: Callable[[], bool] = bool
         limits = {"read_s": settings.request_read_s, "keep_alive_s": settings.keep_alive_s}
         config = uvicorn.Config(
             cast("Any", gateway),
-            http=cast("Any", partial(Connection, load=Load(shown), **limits)),
+            http=cast("Any", partial(Connection, load=load, **limits)),
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -99,6 +100,7 @@ class Server(uvicorn.Server):
             reset_contextvars=True,  # A request has no context of the one before.
         )
         super().__init__(config)
+        load.connections = self.server_state.connections
 
     def run(self, is_over: Callable[[], bool] = bool) -> None:  # type: ignore[override]  # It has its sockets.
         """Serve until `is_over` or `should_exit`; then finish what has begun.
@@ -116,6 +118,7 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Do what is to be done each second; tell whether it is over."""
         if counter % TICKS == 0:
+            self._shown(len(self.server_state.connections))
             self.on_second()
             self._gateway.expire()
         return await super().on_tick(counter) or self._is_over()
