@@ -9,9 +9,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from random import getrandbits
 from typing import Any
-from uuid import UUID
 from wsgiref.types import StartResponse
 
 from flask import Flask, Response
@@ -64,11 +62,6 @@ SHORT_HEADER_CHARS_MAX = 4096
 logger = logging.getLogger(__name__)
 
 
-def new_request_id() -> UUID:
-    """Return a random id without the system call of `uuid4`, at which threads would switch."""
-    return UUID(int=getrandbits(128), version=4)
-
-
 def token_paths(settings: Settings) -> set[str]:
     known = {TOKEN_PATH, *settings.further_token_paths}
     return known | {settings.path_prefix + path for path in known}
@@ -107,9 +100,10 @@ class Edge(Flask):
         for name in SHORT_HEADERS:
             if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
                 del environ[name]  # As if it had not been sent.
-        request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), new_request_id)
         started_s = time.perf_counter()
-        return self._kind(self._container, self.extensions, environ, request_id, started_s)
+        return self._kind(
+            self._container, self.extensions, environ, request_id_of(environ), started_s
+        )
 
     def operation_of(self, environ: Mapping[str, Any]) -> Operation | None:
         """Return the operation of a request, None for what is none of ours and for tokens.

@@ -18,13 +18,14 @@ from typing import Any, Protocol
 from wsgiref.types import WSGIApplication
 
 from app.http.edge.problems import INTERNAL, UNAVAILABLE
-from app.http.edge.replies import LATER, Pending
+from app.http.edge.replies import LATER
 from app.http.server.loop import ALIVE, LIVEZ, Environ, Loop, Reply, Started
 from app.http.server.threads import Renewals, Threads, soon
 from app.watch.trouble import log_traceback
 from domain.blocking import WouldBlock, blocking, forbid_blocking
 from domain.errors import RateLimited, Refused
 from domain.limiter import Limiter, Owner
+from domain.lookups.single import PendingLookup
 
 ROUND_MAX = 16  # Requests that the loop starts before it reads what else has come: some 4 ms.
 ROUND_OF_ONE_MAX = ROUND_MAX // 4  # While others come.
@@ -73,9 +74,9 @@ class Gateway:
         self._round: list[Owner] = []  # Who has a turn in this round of the loop.
         # By the route of a probe: since when its reply holds, and the reply.
         self._shared: dict[str, tuple[float, Future[Reply | None]]] = {}
-        self._new: list[tuple[Pending[Any], Future[None]]] = []  # Started in this round.
+        self._new = list[tuple[PendingLookup, Future[None]]]()  # Started in this round.
         # By its outcome, what waits for that, and since when.
-        self._waiting: dict[Future[None], tuple[Pending[Any], float]] = {}
+        self._waiting = dict[Future[None], tuple[PendingLookup, float]]()
         self._done = deque[Future[None]]()  # Those whose outcome is there.
         self._parked: set[Future[bool]] | None = set()  # What replies wait for; None: at the end.
         self._base = {
@@ -227,11 +228,7 @@ class Gateway:
         new, self._new = self._new, []
         wake = partial(soon, loop, self._settle)
         for pending, outcome in new:
-            try:
-                pending.submit(partial(self._done.append, outcome), wake)
-            except Exception as error:  # noqa: BLE001  # It is that of the request.
-                if not outcome.done():
-                    outcome.set_exception(error)
+            pending.submit(partial(self._done.append, outcome), wake)
 
     def _settle(self) -> None:
         while self._done:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from io import BytesIO
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import msgspec
 from werkzeug.exceptions import HTTPException
@@ -39,6 +38,7 @@ from domain.blocking import NeedsThread, WouldBlock
 from domain.cause import Clock
 from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
 from domain.limiter import Owner
+from domain.lookups.single import PendingLookup
 from projections.engine.shape import format_time
 
 BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
@@ -66,7 +66,7 @@ class Started(NamedTuple):
     That raises WouldBlock if a thread must answer the request from scratch.
     """
 
-    pending: replies.Pending[Any]
+    pending: PendingLookup
     reply: Callable[[], Reply]
 
 
@@ -133,7 +133,7 @@ class Loop:
 
     def _record(self, method: str, route: str, status: int, environ: Environ) -> str:
         """Log and count a reply; return the id of its request."""
-        request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), uuid4)
+        request_id = request_id_of(environ)
         record_answer(self._count, method, route, status, duration_ms=0.0, request_id=request_id)
         return request_id
 
@@ -201,7 +201,7 @@ class OperationLoop(Loop):
         second = int(time.monotonic())
         if second != self._second:
             self._second, self._wrong = second, Counter()
-        if self._wrong[address] >= WRONG_MAX and _token_of(environ) is not None:
+        if self._wrong[address] >= WRONG_MAX and bearer_of(environ) is not None:
             return None
         self._enter(environ)
         try:
@@ -253,13 +253,8 @@ class OperationLoop(Loop):
         return sent._replace(headers=[*(headers or {}).items(), *sent.headers])
 
     def _proven(self, environ: Environ) -> Claims | None:
-        token = _token_of(environ)
+        token = bearer_of(environ)
         return None if token is None else self._verifier.proven(token)
-
-
-def _token_of(environ: Environ) -> str | None:
-    """Return the token of a request, if it has one that may be right."""
-    return bearer_of(environ.get("HTTP_AUTHORIZATION", ""))
 
 
 def _owner_of(claims: Claims) -> Owner:
