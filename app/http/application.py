@@ -40,12 +40,10 @@ from app.http.finance import routes as finance
 from app.http.links import routes as links
 from app.http.links import traveller
 from app.http.lookups import routes as lookups
-from app.http.server.gateway import Gateway, Service
 from app.http.server.listening import Server
-from app.http.server.loop import OperationLoop
+from app.http.server.loop import Loop
 from app.http.webhooks import events
 from app.http.webhooks import routes as webhooks
-from app.settings import Settings
 from app.watch.tracing import tracing
 from app.watch.trouble import log_traceback
 
@@ -60,11 +58,6 @@ SHORT_HEADERS = (
 SHORT_HEADER_CHARS_MAX = 4096
 
 logger = logging.getLogger(__name__)
-
-
-def token_paths(settings: Settings) -> set[str]:
-    known = {TOKEN_PATH, *settings.further_token_paths}
-    return known | {settings.path_prefix + path for path in known}
 
 
 class Edge(Flask):
@@ -211,7 +204,7 @@ def create_app(container: Container) -> Edge:
     return app
 
 
-class Bridge(Service):
+class Bridge:
     """What answers for the present container; requests under way end with the one before."""
 
     def __init__(self, container: Container, *, many: bool) -> None:
@@ -234,14 +227,13 @@ class Bridge(Service):
             for root in roots
         }
         probes = {root + path: path for path in health.PROBES for root in roots}
-        own = {"probes": probes, "token_paths": token_paths(settings)}
-        loop = OperationLoop(container, app.operation_of, app.open, app.end, started, **own)
-        self.app, self.loop, self.container = app, loop, container
+        self.loop = Loop(container, app, app, started, probes)
+        self.container = container
         return lambda: None
 
 
 def create_server(bridge: Bridge, listeners: Sequence[socket.socket], finish_s: float) -> Server:
     """Return the server of the application on these sockets."""
-    gateway, parts = Gateway(bridge, listeners[0].getsockname()), bridge.container
+    parts = bridge.container
     shown = parts.metrics.connections.set  # The metrics go on with the next container.
-    return Server(listeners, gateway, parts.settings, finish_s, shown)
+    return Server(listeners, lambda: bridge.loop, parts.settings, finish_s, shown)
