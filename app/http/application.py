@@ -31,7 +31,6 @@ from app.http.edge.request import (
     NO_SNIFF,
     NO_STORE,
     Given,
-    count_of,
     current_request,
     record_answer,
     request_id_of,
@@ -70,7 +69,6 @@ class Edge(Flask):
         self._container = container
         self._prefix = container.settings.path_prefix
         self._token_paths = set(container.settings.further_token_paths)
-        self._count = count_of(container)
         self._kind = sandbox.Played if container.settings.sandbox else Given
         self.operations: dict[str, Operation] = {}  # By endpoint.
         self.after_request(self._complete)  # The first to be added is called last.
@@ -120,7 +118,7 @@ class Edge(Flask):
     ) -> list[tuple[str, str]]:
         """Log and count a reply; return the headers that every reply has."""
         record_answer(
-            self._count,
+            self._container,
             method,
             route,
             status,

@@ -6,7 +6,7 @@ Nothing of the context outlives the request.
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -59,7 +59,6 @@ NO_SNIFF = ("X-Content-Type-Options", "nosniff")
 NO_STORE = ("Cache-Control", "no-store")
 
 Found = TypeVar("Found")
-Count = Callable[[str, str, int, float], None]  # Method, route, status, seconds.
 
 logger = logging.getLogger("app.http.access")
 
@@ -154,13 +153,8 @@ def request_id_of(environ: Mapping[str, Any]) -> str:
     return str(UUID(int=getrandbits(128), version=4))
 
 
-def count_of(container: Container) -> Count | None:
-    """Return the counter of requests; None if the process serves no metrics."""
-    return container.metrics.answered if container.settings.metrics_port else None
-
-
 def record_answer(  # noqa: PLR0913  # Each is a fact of the line.
-    count: Count | None,
+    parts: Container,
     given_method: str,
     route: str,
     status: int,
@@ -181,8 +175,8 @@ def record_answer(  # noqa: PLR0913  # Each is a fact of the line.
         "command": f"{method} {route}",
     }
     logger.info("answered", extra=facts)
-    if count is not None:
-        count(method, route, status, duration_ms / 1000)
+    if parts.settings.metrics_port:
+        parts.metrics.answered(method, route, status, duration_ms / 1000)
 
 
 def current_request() -> Request:

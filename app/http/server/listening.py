@@ -79,7 +79,7 @@ class Server(uvicorn.Server):
         finish_s: float,
         shown: Callable[[int], object] = int,
     ) -> None:
-        """`loop_of` returns what answers now; `shown` is given each second how many are connected."""
+        """`loop_of` returns what answers now; `shown` is given each second how many are open."""
         self.addresses = [each.getsockname() for each in listeners]
         self._listeners, self.gateway = [*listeners], Gateway(loop_of, self.addresses[0])
         self.on_second: Callable[[], object] = lambda: None  # Called by the loop each second.

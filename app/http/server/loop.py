@@ -29,7 +29,6 @@ from app.http.edge.request import (
     NO_STORE,
     Given,
     caller_address,
-    count_of,
     record_answer,
     request_id_of,
 )
@@ -95,7 +94,7 @@ class Loop:
     ) -> None:
         settings = container.settings
         self.app, self._edge, self._started, self._probes = app, edge, started, probes
-        self._parts, self._count = container, count_of(container)
+        self._parts = container
         self._address = partial(caller_address, proxies=settings.trusted_proxies)
         paths = {TOKEN_PATH, *settings.further_token_paths}  # Refusals there have another shape.
         self._token_paths = paths | {settings.path_prefix + each for each in paths}
@@ -128,7 +127,7 @@ class Loop:
     def _record(self, method: str, route: str, status: int, environ: Environ) -> str:
         """Log and count a reply; return the id of its request."""
         request_id = request_id_of(environ)
-        record_answer(self._count, method, route, status, duration_ms=0.0, request_id=request_id)
+        record_answer(self._parts, method, route, status, duration_ms=0.0, request_id=request_id)
         return request_id
 
     def owner(self, environ: Environ) -> Owner:

@@ -47,8 +47,9 @@ class Served:
         opened, self.running = listeners(), ExitStack()
         self.open, self.counted = list[int](), list[object]()
         settings = replace(Settings.from_env({}), request_read_s=read_s, keep_alive_s=keep_alive_s)
-        loop = ByQuery(Container(settings), self._answer, probes={LIVEZ: LIVEZ})
-        loop._count = lambda *each: self.counted.append(each)  # noqa: SLF001  # The test stands between.
+        container = Container(replace(settings, metrics_port=1))
+        loop = ByQuery(container, self._answer, probes={LIVEZ: LIVEZ})
+        container.metrics.answered = lambda *each: self.counted.append(each)  # type: ignore[method-assign]  # To look on.
         self.server = Server(opened, lambda: loop, settings, 10, self.open.append)
         self.port = self.running.enter_context(running(self.server))
 
