@@ -11,6 +11,8 @@ from domain.finance.month import Month
 from domain.log.aggregate import Event
 from domain.months import month_of, next_month
 
+FIRST, LAST = ("first_sequence", "first_position"), ("last_sequence", "last_position")
+
 
 def statement_month(charged_at: datetime, previous: str, closed: str) -> str:
     """Return the month of an entry as YYYY-MM.
@@ -67,7 +69,7 @@ class KindLine:
 
 @dataclass(slots=True)
 class Statement:
-    """A wallet's month by kind of entry; without entries, `sequences` and `positions` are None."""
+    """A wallet's month by kind of entry; one without entries has no `ends`."""
 
     organization_id: UUID
     month: str
@@ -110,18 +112,8 @@ class Statement:
         last = max(self.lines.values(), key=attrgetter("last_sequence"), default=None)
         return self.opening_micros if last is None else last.closing_micros
 
-    @property
-    def sequences(self) -> tuple[int, int] | tuple[None, None]:
-        """The first and last sequence."""
-        if not self.lines:
-            return None, None
+    def ends(self) -> dict[str, int | None]:
+        """Return the first and last sequence and position; None without an entry."""
         lines = self.lines.values()
-        return min(e.first_sequence for e in lines), max(e.last_sequence for e in lines)
-
-    @property
-    def positions(self) -> tuple[int, int] | tuple[None, None]:
-        """The first and last position."""
-        if not self.lines:
-            return None, None
-        lines = self.lines.values()
-        return min(e.first_position for e in lines), max(e.last_position for e in lines)
+        first = {name: min(map(attrgetter(name), lines), default=None) for name in FIRST}
+        return first | {name: max(map(attrgetter(name), lines), default=None) for name in LAST}

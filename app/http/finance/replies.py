@@ -79,10 +79,7 @@ def show_statement(
         show_summary(entry, is_final=is_final),
         entry,
         lines=[StatementLine.of(line, kind=kind) for kind, line in lines],
-        first_sequence=entry.sequences[0],
-        last_sequence=entry.sequences[1],
-        first_position=entry.positions[0],
-        last_position=entry.positions[1],
+        **entry.ends(),
         checkpoint=checkpoint if is_final else None,
     )
 
