@@ -340,6 +340,12 @@ class Container:
         return found
 
     waker = part(lambda c: c.persistence.waker(c.log.appended))
+
+    def listen(self) -> None:
+        """Hear from now on of the commits of other processes, if the database tells of them."""
+        if self.waker is not None:
+            self.waker.start()
+
     source = auto(Source, database="views")  # What every consumer of the log needs.
     freshness = auto(Freshness)
     projector = auto(Projector)
