@@ -234,6 +234,7 @@ class Reconciliation:
     different: list[tuple[Theirs, Ours]]
     left_over: list[Ours]
     settled: Sequence[tuple[Any, ...]] = ()
+    is_invoice: bool = False
 
     @property
     def ok(self) -> bool:
@@ -435,4 +436,4 @@ def reconcile_costs(  # noqa: PLR0913  # Each is what the comparison needs.
     )
     facts = (sum(each.amount_micros for each in theirs), known_micros)
     invoiced = (None, provider, invoice, None, *facts, *units, theirs[-1].value_date)
-    return replace(found, settled=[invoiced])
+    return replace(found, settled=[invoiced], is_invoice=True)

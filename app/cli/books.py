@@ -287,18 +287,27 @@ def reconcile(  # noqa: PLR0913  # Its options.
         else:
             its = (provider, by, month, progress, invoice)
             found = reconcile_costs(container.log, theirs, *its)
-    session.ok, booked, settled = found.ok, Facts(), found.settled
-    if invoice is not None and settled:
-        micros, known_micros = settled[0][4:6]
+    session.ok = found.ok
+    booked = _booked(session, found, accept or 0, book=book, back=back)
+    return _reconciled(found, booked)
+
+
+def _booked(
+    session: Session, found: Reconciliation, accepted: int, *, book: bool, back: bool
+) -> Facts:
+    """Book, or take back, what may be; an invoice only with the difference that is accepted."""
+    booked, settled = Facts(), found.settled
+    if found.is_invoice:
+        ((*_, micros, known_micros, _, _),) = settled
         more = micros - known_micros
         booked = {"amount": format_amount(micros), "difference": format_amount(more)}
-        if book and more != (accept or 0):
+        if book and more != accepted:
             session.ok, settled = False, ()
     if book or back:
-        log, cause = container.log, session.cause
+        log, cause = session.container.log, session.cause
         done = [settle(log, each, cause, back=back) for each in settled]
         booked |= {"taken_back" if back else "booked": sum(done), "unchanged": done.count(False)}
-    return _reconciled(found, booked)
+    return booked
 
 
 def _reconciled(found: Reconciliation, booked: Facts) -> Said:

@@ -1,6 +1,7 @@
 """What the bank and the providers say is booked once, and what was open comes to zero."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -11,7 +12,7 @@ from typing import cast
 import pytest
 from msgspec.structs import replace
 
-from app.books.journal import book, daily, in_cents, moves_of
+from app.books.journal import DEFAULT, book, daily, datev, in_cents, moves_of, of_program
 from app.books.margin import By, margin_of
 from app.books.reconcile import (
     Reconciliation,
@@ -22,6 +23,7 @@ from app.books.reconcile import (
     reconcile_deposits,
 )
 from app.books.trial_balance import month_balance, trial_balance
+from app.cli.import_files import read_account_file
 from domain.cause import Cause
 from domain.cost import Cost
 from domain.errors import NotPossible
@@ -71,63 +73,89 @@ def held(process: Process) -> dict[tuple[str, str], int]:
     return {line[:2]: line.micros for line in trial_balance(process.log).lines}
 
 
-def test_what_is_open_comes_to_zero_in_a_played_year(process: Process, clock: SetClock) -> None:
+@pytest.fixture
+def played(process: Process, clock: SetClock) -> Process:
+    """A year of trade whose deposits, invoices and payments the bank and the providers know."""
     trade(process, clock, 60, 3)
-    owner = process.organization("50.00")
     far = replace(bought("Far", "4.00"), cost=Cost(1_500_000, "EUR"))
-    LinkSteps(process, owner, plan=far).activate()
-    paid_in = held(process)["Assets:Deposits", "USD"]
+    LinkSteps(process, process.organization("50.00"), plan=far).activate()
+    return process
+
+
+def test_what_is_open_comes_to_zero_in_a_played_year(played: Process) -> None:
+    log, paid_in = played.log, held(played)["Assets:Deposits", "USD"]
     assert paid_in
-    every = reconcile_deposits(process.log, bank(process))
+    every = reconcile_deposits(log, bank(played))
     assert every.ok
-    assert all(booked(process, every))
-    assert not any(booked(process, reconcile_deposits(process.log, bank(process))))
+    assert all(booked(played, every))
+    assert not any(booked(played, reconcile_deposits(log, bank(played))))
     for provider in ("offline", "simulated"):
-        assert booked(process, invoiced(process, provider, 70_000)) == [True]
-    open_now = held(process)
-    owed = {key: n for key, n in open_now.items() if key[0].startswith("Liabilities:Providers")}
+        assert booked(played, invoiced(played, provider, 70_000)) == [True]
+    owed = {key: n for key, n in held(played).items() if key[0].startswith("Liabilities:Providers")}
     assert len(owed) == 2
     assert all(owed.values())
-    bills = [each for each in bank(process) if each.reference.startswith("INV-")]
-    assert reconcile_deposits(process.log, []).missing_there == [*deposits_of(process.log)][:-2], (
-        "an invoice that no line names waits to be paid"
-    )
-    assert booked(process, reconcile_deposits(process.log, bills)) == [True, True]
-    now = held(process)
-    assert now["Assets:Deposits", "USD"] == 0
-    assert {now[key] for key in owed} == {0}
+    bills = [each for each in bank(played) if each.reference.startswith("INV-")]
+    missing = reconcile_deposits(log, []).missing_there
+    assert missing == [*deposits_of(log)][: -len(bills)], "an invoice waits until a line names it"
+    assert booked(played, reconcile_deposits(log, bills)) == [True, True]
+    now = held(played)
+    assert {now[key] for key in (*owed, ("Assets:Deposits", "USD"))} == {0}
     assert now["Assets:Bank", "EUR"] == owed["Liabilities:Providers:Simulated", "EUR"]
     assert now["Assets:Bank", "USD"] == paid_in + owed["Liabilities:Providers:Offline", "USD"]
-    assert not any(trial_balance(process.log).differences.values())
+    assert not any(trial_balance(log).differences.values())
     for by in ("month", "provider", "org"):
-        costs = margin_of(process.log, cast("By", by)).total.cost_micros("EUR")
+        costs = margin_of(log, cast("By", by)).total.cost_micros("EUR")
         assert costs == now["Expenses:Providers:Simulated", "EUR"], "as invoiced"
 
-    process.projector.catch_up()
-    entries, errors = loaded(ledger_of(process.log))
-    assert errors == []
-    assert balances(entries) == ours(process)
-    entries, errors = loaded(ledger_of(process.log, since=process.log.head() - 1))
-    assert errors == []
-    assert owned(balances(entries)) == owned(ours(process))
-    entries, errors = loaded(ledger_of(process.log, organization_id=owner))
-    assert errors == []
-    assert ("Assets:Deposits", "USD") not in balances(entries), "what the bank moved of its own"
 
-    month = month_of(clock.now)
+def settled(process: Process) -> None:
+    """Book all that is open."""
+    for provider in ("offline", "simulated"):
+        booked(process, invoiced(process, provider, 70_000))
+    assert all(booked(process, reconcile_deposits(process.log, bank(process))))
+
+
+def test_beancount_has_the_same_balances(played: Process) -> None:
+    settled(played)
+    played.projector.catch_up()
+    for since in (None, played.log.head() - 1):
+        entries, errors = loaded(ledger_of(played.log, since=since))
+        assert errors == []
+        assert owned(balances(entries)) == owned(ours(played))
+    owner = next(each.settles[3] for each in deposits_of(played.log) if each.settles[3])
+    entries, errors = loaded(ledger_of(played.log, organization_id=owner))
+    assert errors == []
+    assert not any(name.startswith("Liabilities:Providers:Sim") for name, _ in balances(entries))
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_the_journal_of_the_month_has_it_to_the_cent(
+    played: Process, clock: SetClock, *, single: bool
+) -> None:
+    settled(played)
+    month, accounts = month_of(clock.now), read_account_file(DEFAULT.read_bytes())
     clock.forward(days=40)
-    process.month_end.run()
-    balance = month_balance(process.log, month)
-    moves = [*moves_of(process.log, month, balance)]
-    for single in (True, False):
-        posted = {}
-        for each in book(moves if single else daily(moves), balance, month, single=single):
-            for account, cents in ((each.debit, each.cents), (each.credit, -each.cents)):
-                key = account, each.move.currency
-                posted[key] = posted.get(key, 0) + cents
-        for opening, after in balance.lines:
-            change = in_cents(after.micros) - in_cents(opening.micros)
-            assert posted.get(after[:2], 0) == change, after
+    played.month_end.run()
+    balance = month_balance(played.log, month)
+    moves = [*moves_of(played.log, month, balance)]
+    made = [*book(moves if single else daily(moves), balance, month, single=single)]
+    posted = Counter[tuple[str, str]]()
+    for each in made:
+        posted[each.debit, each.move.currency] += each.cents
+        posted[each.credit, each.move.currency] -= each.cents
+    for opening, after in balance.lines:
+        change = in_cents(after.micros) - in_cents(opening.micros)
+        assert posted[after[:2]] == change, after
+    its = accounts["datev"]
+    batch = datev([*of_program(made, "USD", its)], its, clock.now).decode("cp1252").splitlines()
+    rows = [line.split(";") for line in batch[2:]]
+    assert all(len(row) == 125 for row in rows)
+    paid = [row for row in rows if row[6:8] == ["1800", "1460"]]
+    assert paid
+    assert {row[1] for row in paid} == {'"S"'}, "the bank is debited"
+    del its["accounts"]["Assets:Bank"]
+    with pytest.raises(NotPossible, match="postings to Assets:Bank"):
+        [*of_program(made, "USD", its)]
 
 
 def test_it_is_booked_once_however_many_ask_for_it(process: Process) -> None:
