@@ -359,8 +359,8 @@ class _Month:
         checked.end()
         self.ok = self.ok and not checked.failures and same == len(ours)
         word = "ok" if same == len(ours) else "FAILED"
-        told = f"{word:8} {same} of {len(ours)} statements are those that it computes"
-        return "".join(f"{line}\n" for line in (*map(program.printable, checked.verdicts), told))
+        last = f"{word:8} {same} of {len(ours)} statements are those that it computes"
+        return "".join(f"{line}\n" for line in (*map(program.printable, checked.verdicts), last))
 
     def _index(self, verdict: str, signed: SignedCheckpoint, closed_at: int) -> None:
         """Write what is here, for people and for programs, and the sums of all files, last."""

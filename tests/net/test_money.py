@@ -245,37 +245,3 @@ def test_operators_reverse_deposits_and_pay_out(net: Net) -> None:
     acme.get("/v1/statements/2026-03")
     acme.get("/v1/events?types=wallet.reversed,wallet.claim_changed,wallet.paid_out")
     net.run("audit", "balance", acme.id)
-
-
-def test_what_the_bank_and_a_provider_say_is_booked(net: Net) -> None:
-    acme = net.partner("100.00")
-    lines = (
-        "SEPA EREF+BANK-1;100.00;09.03.2026",
-        "rent;-7;09.03.2026",
-        "Invoice inv 7;-2.50;9.3.26",
-    )
-    bank = net.file("bank.csv", "\n".join(("reference;amount;day", *lines[:2])))
-    late = net.file("late.csv", "\n".join(("reference;amount;day", *lines)))
-    bill = net.file("bill.csv", "reference,amount\naddon-9,2.50\n")
-    reconcile, dated = ("audit", "reconcile"), ("--date-column", "day")
-    of = ("--provider", "simulated", "--invoice", "INV-7", "--value-date", "2026-03-09")
-    net.run(*reconcile, bank, "--deposits", "--book")
-    net.run(*reconcile, late, "--deposits", "--book", *dated)
-    net.run(*reconcile, bank, "--deposits", "--book", *dated)
-    net.run(*reconcile, bank, "--deposits", "--book", *dated)
-    net.run(*reconcile, bank, "--deposits", "--take-back", *dated)
-    net.run(*reconcile, bill, *of, "--book")
-    net.run(*reconcile, bill, *of, "--book", "--accept", "2.50")
-    net.run(
-        *reconcile,
-        net.file("less.csv", "reference,amount\naddon-9,2\n"),
-        *of,
-        "--book",
-        "--accept",
-        "2",
-    )
-    net.print(*reconcile, late, "--deposits", "--book", "--value-date", "2026-03-10")
-    net.run(*reconcile, bill, *of, "--take-back")
-    net.run("audit", "trial-balance")
-    net.run("audit", "balance", acme.id)
-    net.print(*reconcile, "--help")
