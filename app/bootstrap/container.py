@@ -688,8 +688,8 @@ class Container:
 
     @part
     def provisioning(self) -> Driving:
-        """The rows of links; the second is for whatever the others are not for."""
-        rows = self.place_order, self.create_endpoint, self.link_status, self.link_ending
+        """The rows of links; the last is for whatever the others are not for."""
+        rows = self.place_order, self.link_status, self.link_ending, self.create_endpoint
         return self.drive(link_message, Link, *rows)
 
     plan_changes = part(
