@@ -3,15 +3,13 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
-from typing import Self
+from typing import Literal, Self
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet, kind_of
 from domain.finance.month import Month
 from domain.log.aggregate import Event
 from domain.months import month_of, next_month
-
-FIRST, LAST = ("first_sequence", "first_position"), ("last_sequence", "last_position")
 
 
 def statement_month(charged_at: datetime, previous: str, closed: str) -> str:
@@ -69,7 +67,7 @@ class KindLine:
 
 @dataclass(slots=True)
 class Statement:
-    """A wallet's month by kind of entry; one without entries has no `ends`."""
+    """A wallet's month by kind of entry."""
 
     organization_id: UUID
     month: str
@@ -112,8 +110,10 @@ class Statement:
         last = max(self.lines.values(), key=attrgetter("last_sequence"), default=None)
         return self.opening_micros if last is None else last.closing_micros
 
-    def ends(self) -> dict[str, int | None]:
-        """Return the first and last sequence and position; None without an entry."""
-        lines = self.lines.values()
-        first = {name: min(map(attrgetter(name), lines), default=None) for name in FIRST}
-        return first | {name: max(map(attrgetter(name), lines), default=None) for name in LAST}
+    def first(self, by: Literal["sequence", "position"]) -> int | None:
+        """Return the first sequence or position; None without an entry."""
+        return min((getattr(e, f"first_{by}") for e in self.lines.values()), default=None)
+
+    def last(self, by: Literal["sequence", "position"]) -> int | None:
+        """Return the last one."""
+        return max((getattr(e, f"last_{by}") for e in self.lines.values()), default=None)

@@ -78,8 +78,7 @@ def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
     """Return what is told of an error, and headers that go with it."""
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         methods = ", ".join(sorted(error.valid_methods))  # They come from a set.
-        message, usual = f"This path takes only {methods}.", problems.WRONG_METHOD
-        return Problem(usual.status, usual.code, message), {"Allow": methods}
+        return Problem(405, f"This path takes only {methods}."), {"Allow": methods}
     if isinstance(error, HTTPException):  # Without its text, which may quote input.
         return problem_of_status(error.code or problems.INTERNAL.status), {}
     given = CURRENT.get()

@@ -79,7 +79,10 @@ def show_statement(
         show_summary(entry, is_final=is_final),
         entry,
         lines=[StatementLine.of(line, kind=kind) for kind, line in lines],
-        **entry.ends(),
+        first_sequence=entry.first("sequence"),
+        last_sequence=entry.last("sequence"),
+        first_position=entry.first("position"),
+        last_position=entry.last("position"),
         checkpoint=checkpoint if is_final else None,
     )
 

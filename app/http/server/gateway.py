@@ -15,16 +15,16 @@ from contextlib import suppress
 from functools import partial
 from io import BytesIO
 from typing import Any, Protocol
-from wsgiref.types import WSGIApplication
 
 from app.http.edge.problems import INTERNAL, UNAVAILABLE
-from app.http.edge.replies import LATER, Pending
+from app.http.edge.replies import LATER
 from app.http.server.loop import ALIVE, LIVEZ, Environ, Loop, Reply, Started
 from app.http.server.threads import Renewals, Threads, soon
 from app.watch.trouble import log_traceback
 from domain.blocking import WouldBlock, blocking, forbid_blocking
 from domain.errors import RateLimited, Refused
 from domain.limiter import Limiter, Owner
+from domain.lookups.single import PendingLookup
 
 ROUND_MAX = 16  # Requests that the loop starts before it reads what else has come: some 4 ms.
 ROUND_OF_ONE_MAX = ROUND_MAX // 4  # While others come.
@@ -52,30 +52,23 @@ class Later(Protocol):
         """Wait no longer; `again`: the request is answered anew."""
 
 
-class Service:
-    """What answers: an application in threads, and before it the loop. Both may change."""
-
-    def __init__(self, app: WSGIApplication, loop: Loop) -> None:
-        self.app, self.loop = app, loop
-
-
 class Gateway:
     """The ASGI application of the server.
 
     Of a `scope` it takes three keys of our own, see `Connection`: `environ`, `body` and `problem`.
     """
 
-    def __init__(self, service: Service, address: tuple[Any, ...]) -> None:
-        """Start the threads. `address` is ours."""
-        self._service = service
+    def __init__(self, loop_of: Callable[[], Loop], address: tuple[Any, ...]) -> None:
+        """Start the threads. `loop_of` returns what answers a request now; `address` is ours."""
+        self._loop_of = loop_of
         # There are as many places as connections.
         self._slots = Limiter(ROUND_MAX, ROUND_OF_ONE_MAX, alone=ROUND_MAX, places=sys.maxsize)
         self._round: list[Owner] = []  # Who has a turn in this round of the loop.
         # By the route of a probe: since when its reply holds, and the reply.
         self._shared: dict[str, tuple[float, Future[Reply | None]]] = {}
-        self._new: list[tuple[Pending[Any], Future[None]]] = []  # Started in this round.
+        self._new = list[tuple[PendingLookup, Future[None]]]()  # Started in this round.
         # By its outcome, what waits for that, and since when.
-        self._waiting: dict[Future[None], tuple[Pending[Any], float]] = {}
+        self._waiting = dict[Future[None], tuple[PendingLookup, float]]()
         self._done = deque[Future[None]]()  # Those whose outcome is there.
         self._parked: set[Future[bool]] | None = set()  # What replies wait for; None: at the end.
         self._base = {
@@ -93,7 +86,7 @@ class Gateway:
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer a request; an idle connection, which keeps its last scope, must not keep that."""
-        loop = self._service.loop
+        loop = self._loop_of()
         environ, body, problem = map(scope.pop, ("environ", "body", "problem"))
         try:
             if problem is None:
@@ -227,11 +220,7 @@ class Gateway:
         new, self._new = self._new, []
         wake = partial(soon, loop, self._settle)
         for pending, outcome in new:
-            try:
-                pending.submit(partial(self._done.append, outcome), wake)
-            except Exception as error:  # noqa: BLE001  # It is that of the request.
-                if not outcome.done():
-                    outcome.set_exception(error)
+            pending.submit(partial(self._done.append, outcome), wake)
 
     def _settle(self) -> None:
         while self._done:
@@ -240,7 +229,7 @@ class Gateway:
     def _submit(self, owner: Owner, call: "_Call") -> Future[Reply | None]:
         """Have a call run in a thread. Raises Refused where too many wait."""
         call.ended = asyncio.get_running_loop().create_future()
-        self._threads.submit(owner, partial(call.run, self._service.app, self._base))
+        self._threads.submit(owner, partial(call.run, self._base))
         return call.ended
 
     async def _wait(self, later: Later, until_s: float, receive: Receive) -> bool:
@@ -279,12 +268,12 @@ class _Call:
         self._until_s: float | None = None  # When a reply in parts is cut off; None: not sent yet.
         self.later: Later | None = None
 
-    def run(self, app: WSGIApplication, base: Mapping[str, Any]) -> None:
+    def run(self, base: Mapping[str, Any]) -> None:
         """Call the application; a reply that has begun and fails is cut short."""
         reply: Reply | None = None
         self.later = None
         try:
-            reply = self._call(app, {**base, **self.environ, "wsgi.input": BytesIO(self._body)})
+            reply = self._call({**base, **self.environ, "wsgi.input": BytesIO(self._body)})
         except BaseException as error:  # noqa: BLE001  # Whatever the error, the thread goes on to the next request.
             if not isinstance(error, OSError):  # The client has gone, or is too slow.
                 log_traceback(logger, error)
@@ -292,8 +281,8 @@ class _Call:
                 reply = self.replies.problem(INTERNAL, self.environ)
         soon(self.ended.get_loop(), partial(_settle, self.ended, reply))
 
-    def _call(self, app: WSGIApplication, environ: Environ) -> Reply | None:
-        blocks = app(environ, self._start)
+    def _call(self, environ: Environ) -> Reply | None:
+        blocks = self.replies.app(environ, self._start)
         try:
             rest = filter(None, blocks)
             block = next(rest, b"")  # Only now must the application have called `_start`.
