@@ -285,18 +285,15 @@ def reconcile(  # noqa: PLR0913  # Its options.
         if provider is None:
             found = reconcile_deposits(container.log, theirs, month, progress)
         else:
-            its = (provider, by, month, progress, invoice)
-            found = reconcile_costs(container.log, theirs, *its)
-    session.ok = found.ok
-    booked = _booked(session, found, accept or 0, book=book, back=back)
-    return _reconciled(found, booked)
+            found = reconcile_costs(container.log, theirs, provider, by, month, progress, invoice)
+    return _reconciled(found, _booked(session, found, accept or 0, book=book, back=back))
 
 
 def _booked(
     session: Session, found: Reconciliation, accepted: int, *, book: bool, back: bool
 ) -> Facts:
     """Book, or take back, what may be; an invoice only with the difference that is accepted."""
-    booked, settled = Facts(), found.settled
+    session.ok, booked, settled = found.ok, Facts(), found.settled
     if found.is_invoice:
         ((*_, micros, known_micros, _, _),) = settled
         more = micros - known_micros
