@@ -212,7 +212,7 @@ def _read_only(value: str) -> tuple[str, str]:
     return column, wanted
 
 
-@audit.command("reconcile", right="audit", when=lambda given: given["book"] or given["back"])
+@audit.command("reconcile", right="audit", when=lambda given: given["booking"] is not None)
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @click.option(
     "--provider",
@@ -237,22 +237,20 @@ def _read_only(value: str) -> tuple[str, str]:
 )
 @click.option("--decimal", type=click.Choice(["point", "comma"]), help="Default: the file tells.")
 @click.option("--encoding", help="Default: UTF-8, or UTF-16 with its mark.")
-@click.option("--book", is_flag=True, help="Book what agrees, once.")
-@click.option("--take-back", "back", is_flag=True, help="Take back what was booked of the file.")
+@click.option("--book", "booking", flag_value="book", help="Book what agrees, once.")
+@click.option("--take-back", "booking", flag_value="back", help="Undo what --book does.")
 @click.option("--value-date", type=DATE, help="Of all that is booked.")
 @click.option("--date-column", help="The column of value dates.")
 @click.option("--invoice", type=WORDS, help="Its number, by which the bank will name it.")
 @click.option("--accept", type=NOT_ZERO, help="How much more an invoice asks for than is known.")
 def reconcile(  # noqa: PLR0913  # Its options.
     session: Session,
-    /,
     *,
     file: IO[bytes],
     provider: str | None,
     deposits: bool,
     month: str | None,
-    book: bool,
-    back: bool,
+    booking: str | None,
     invoice: str | None,
     accept: int | None,
     **given: Any,
@@ -261,10 +259,10 @@ def reconcile(  # noqa: PLR0913  # Its options.
 
     Tells what is missing there or here, and what has another amount; then exits with 1. Also
     tells what nobody has, though a network takes its price. Lines of one reference are added up,
-    but for deposits of several organizations under one, which need a line each.
-    Of a bank's statement only what was paid in counts, what went back of it, and payouts; a text
-    may have a reference among other words. With --by the references are dates, and what a provider
-    takes is added up by day or month (UTC), also for lookups, which have no reference.
+    but for deposits of several organizations under one, which need a line each. Of a bank's
+    statement only what was paid in counts, what went back of it, and payouts; a text may have a
+    reference among other words. With --by the references are dates, and what a provider takes is
+    added up by day or month (UTC), also for lookups, which have no reference.
 
     With --book what agrees of the bank's lines goes to the bank's account, once, or an invoice is
     booked, whose payment is then expected in the bank's lines. --take-back undoes it.
@@ -272,36 +270,32 @@ def reconcile(  # noqa: PLR0913  # Its options.
     if deposits == (provider is not None):
         misuse(ONE_OF_BOTH)
     is_dated = given["value_date"] or given["date_column"]
-    if (book or back) and (book is back or not is_dated or deposits is not (invoice is None)):
+    if booking and (not is_dated or deposits is not (invoice is None)):
         misuse(TO_BOOK)
-    known = INVOICES.get(provider or "", {})
-    container, progress = session.container, session.watch("Reading")
-    named = {name: value for name, value in given.items() if value}
-    options: Facts = {"currency": container.settings.currency, **known, **named}
+    parts, progress = session.container, session.watch("Reading")
+    options: Facts = {"currency": parts.settings.currency, **INVOICES.get(provider or "", {})}
+    options |= {name: value for name, value in given.items() if value}
     by = options.pop("by", None)
-    data = file.read(FILE_BYTES_MAX + 1)
     with naming(file):
-        theirs = read_amounts(data, Layout(**options))
+        theirs = read_amounts(file.read(FILE_BYTES_MAX + 1), Layout(**options))
         if provider is None:
-            found = reconcile_deposits(container.log, theirs, month, progress)
+            found = reconcile_deposits(parts.log, theirs, month, progress)
         else:
-            found = reconcile_costs(container.log, theirs, provider, by, month, progress, invoice)
-    return _reconciled(found, _booked(session, found, accept or 0, book=book, back=back))
+            found = reconcile_costs(parts.log, theirs, provider, by, month, progress, invoice)
+    return _reconciled(found, _booked(session, found, accept or 0, booking))
 
 
-def _booked(
-    session: Session, found: Reconciliation, accepted: int, *, book: bool, back: bool
-) -> Facts:
+def _booked(session: Session, found: Reconciliation, accepted: int, booking: str | None) -> Facts:
     """Book, or take back, what may be; an invoice only with the difference that is accepted."""
     session.ok, booked, settled = found.ok, Facts(), found.settled
     if found.is_invoice:
         ((*_, micros, known_micros, _, _),) = settled
         more = micros - known_micros
         booked = {"amount": format_amount(micros), "difference": format_amount(more)}
-        if book and more != accepted:
+        if booking == "book" and more != accepted:
             session.ok, settled = False, ()
-    if book or back:
-        log, cause = session.container.log, session.cause
+    if booking is not None:
+        log, cause, back = session.container.log, session.cause, booking == "back"
         done = [settle(log, each, cause, back=back) for each in settled]
         booked |= {"taken_back" if back else "booked": sum(done), "unchanged": done.count(False)}
     return booked

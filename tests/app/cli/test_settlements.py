@@ -122,7 +122,6 @@ def test_what_does_not_go_together_is_refused(shell: Shell) -> None:
     dated: Any = ("--value-date", "2026-02-27")
     for line in (
         ("--deposits", "--book"),
-        ("--deposits", "--book", "--take-back", *dated),
         ("--deposits", "--book", "--invoice", "INV-7", *dated),
         ("--provider", "offline", "--book", *dated),
         (*INVOICE[:4], "--book"),
