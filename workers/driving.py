@@ -163,7 +163,7 @@ class Worked(Driver[W, S]):
 
 @dataclass(frozen=True)
 class Driving:
-    """Works on one kind of stream, by the first of its rows that is for it now."""
+    """Works on one kind of stream, by the first of its rows that is for it now, else the last."""
 
     log: Log
     in_turn: Callable[[str, UUID, Message, Callable[[], object]], object]
@@ -183,9 +183,9 @@ class Driving:
     def drive(self, work: Any) -> None:
         """Do step after step; after a lost race go on with the newest state."""
         for _ in range(STEPS_MAX):
-            row = next((each for each in self.rows if each.is_for(work)), None)
+            row = next((each for each in self.rows[:-1] if each.is_for(work)), self.rows[-1])
             try:
-                newest = row and row.step(work)
+                newest = row.step(work)
             except ProviderError:  # It is tried again at the next beat.
                 return
             except Conflict:

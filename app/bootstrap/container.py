@@ -340,6 +340,12 @@ class Container:
         return found
 
     waker = part(lambda c: c.persistence.waker(c.log.appended))
+
+    def listen(self) -> None:
+        """Hear from now on of the commits of other processes, if the database tells of them."""
+        if self.waker is not None:
+            self.waker.start()
+
     source = auto(Source, database="views")  # What every consumer of the log needs.
     freshness = auto(Freshness)
     projector = auto(Projector)
@@ -682,8 +688,8 @@ class Container:
 
     @part
     def provisioning(self) -> Driving:
-        """The rows of links; the second is for whatever the others are not for."""
-        rows = self.place_order, self.create_endpoint, self.link_status, self.link_ending
+        """The rows of links; the last is for whatever the others are not for."""
+        rows = self.place_order, self.link_status, self.link_ending, self.create_endpoint
         return self.drive(link_message, Link, *rows)
 
     plan_changes = part(

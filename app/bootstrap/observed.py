@@ -159,12 +159,6 @@ class Observed:
         }
 
     def queues(self) -> Values:
-        try:
-            return self._queues()
-        except Exception:  # noqa: BLE001  # The broker closes a connection that was idle for long.
-            return self._queues()
-
-    def _queues(self) -> Values:
         broker = self._parts.broker
         return {"queue_messages": {name: broker.backlog(name) for name in QUEUES}}
 

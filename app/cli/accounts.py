@@ -4,7 +4,6 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from os import urandom
 from pathlib import Path
 from typing import Any, get_args
 from uuid import UUID
@@ -319,12 +318,12 @@ def create_client(
     """
     if (organization_id is not None) == m2m:
         misuse("give either --org or --m2m")
-    secret, container = new_client_secret(urandom), session.container
+    secret, container = new_client_secret(), session.container
     record_pepper(container)
     try:
         made = container.accounts.register_client(
             session.cause,
-            client_id=new_client_id(urandom),
+            client_id=new_client_id(),
             secret_hash=container.secret_hasher.hash(secret),
             organization_id=organization_id,
             scopes=list(dict.fromkeys(scopes)),
@@ -367,7 +366,7 @@ def rotate_secret(session: Session, client_id: str, hours: int) -> Said:
     Any older one ends at once. Tokens that an ended secret has got end by themselves. That of a
     client with the scope `deposits` waits as such a client does.
     """
-    secret, container = new_client_secret(urandom), session.container
+    secret, container = new_client_secret(), session.container
     record_pepper(container)
     cause, secret_hash = session.cause, container.secret_hasher.hash(secret)
     try:
@@ -678,7 +677,7 @@ def create_operator(session: Session, name: str, may: list[Right]) -> Said:
     record_pepper(container)
 
     def key_for(operator_id: UUID) -> str:
-        given[:] = [new_operator_key(operator_id, urandom)]
+        given[:] = [new_operator_key(operator_id)]
         return container.secret_hasher.hash(given[0])
 
     permit, register = container.accounts.approvals.permit, container.operators.register
@@ -731,7 +730,7 @@ def rotate_key(session: Session, operator_id: UUID, **_: bool) -> Said:
     nobody else could approve for 24 hours, that works too, unless it is rejected (`wallet
     adjustments`).
     """
-    key, container = new_operator_key(operator_id, urandom), session.container
+    key, container = new_operator_key(operator_id), session.container
     record_pepper(container)
     cause, key_hash = session.cause, container.secret_hasher.hash(key)
     permit = container.accounts.approvals.permit

@@ -1,7 +1,6 @@
 """`links`, `jobs`, `work` and `webhooks`: what partners have bought, and what they are told."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from typing import IO, Any, Final, Literal, get_args
@@ -9,14 +8,13 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 import click
-from dramatiq import Worker
 from msgspec import to_builtins
 
 from app.bootstrap.container import Container
 from app.cli.arguments import Text, id_argument, org_option
 from app.cli.import_files import FILE_BYTES_MAX, naming, read_link_file
 from app.cli.operation import Subject
-from app.cli.output import Facts, Named, Said, facts_of
+from app.cli.output import Facts, Named, Said, facts_of, warn
 from app.cli.session import Session
 from domain.accounts.wallet import Wallet
 from domain.errors import refuse
@@ -38,15 +36,13 @@ from projections.models.links import UNLISTED, LinkRow
 from projections.models.webhook_endpoints import WebhookEndpointRow
 from projections.stores.counters import SLICES
 from projections.timeline import TimelineEntry, timeline_of
+from workers.routes import Message
 from workers.work import MESSAGES
 
 RETRY_MAX = 10_000  # Of one organization and kind; there cannot be more at once.
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 CHUNK = 1_000  # Links read at once, because reading all in one go would delay the projector.
 DELIVERIES_MAX = 1_000
-WORKER_THREADS = 4
-WORKER_TIMEOUT_MS = 100  # How soon an idle worker notices the end.
-STOP_MS = 25_000  # A clean end takes at most 30 s in all; unfinished work is asked for again.
 
 ENDED: Final = "ended"
 SIGNS = {Wallet.Charged.TOPIC: "-", Wallet.Refunded.TOPIC: "+"}
@@ -79,26 +75,6 @@ def load_link(container: Container, identifier: UUID | str) -> Link:
     if link is None:
         refuse("there is no link with this id or ICCID")
     return link
-
-
-@contextmanager
-def _working(container: Container) -> Iterator[Callable[[], None]]:
-    """Work on every queue meanwhile; lends a function that waits until all messages are done.
-
-    With RabbitMQ the workers of other processes do the work, and nothing is waited for.
-    """
-    container.currency.check()  # The work may charge.
-    container.gate.require()
-    broker = container.broker
-    if not container.settings.has_own_broker:
-        yield broker.drain
-        return
-    worker = Worker(broker, worker_threads=WORKER_THREADS, worker_timeout=WORKER_TIMEOUT_MS)
-    worker.start()
-    try:
-        yield broker.drain
-    finally:
-        worker.stop(STOP_MS)
 
 
 @links.command("import", right="money")  # A fee falls due for each of them.
@@ -322,16 +298,27 @@ def retry(session: Session) -> Mapping[str, int]:
     owners, _ = session.read(due.owners, FOREVER)
     listed = (read(due.first, each, FOREVER, RETRY_MAX) for each in owners)
     found = [each for each in chain.from_iterable(listed) if each.kind != "fee"]
-    with _working(container) as drain:
-        for each in found:
-            container.publisher.publish(MESSAGES[each.kind](each))
-        drain()
+    container.currency.check()  # The work may charge.
+    container.gate.require()
+    for each in found:
+        _request(container, MESSAGES[each.kind](each))
     left = len(session.read(container.due_list.all))
     ended = (
         container.log.get(BulkJob, each) for each in {e.id for e in found if e.kind == "slice"}
     )
     finished = sum(job.finished_at is not None for job in ended)
     return {"sent": len(found), "jobs_finished": finished, "links_unfinished": left}
+
+
+def _request(container: Container, message: Message) -> None:
+    """Ask the workers for work; without RabbitMQ do it here."""
+    if not container.settings.has_own_broker:
+        container.publisher.publish(message)
+        return
+    try:
+        container.broker.get_actor(message.actor)(*message.arguments)
+    except Exception as error:  # noqa: BLE001  # As with workers, the rest is worked on all the same.
+        warn(f"{message.actor} failed: {type(error).__name__}")
 
 
 @jobs.command("list", right=None)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import urandom
 from pathlib import Path
 from uuid import UUID
 
@@ -108,7 +107,7 @@ def _saved_secret(settings: Settings) -> str:
     try:
         secret: str = json.loads(file.read_bytes())["client_secret"]
     except FileNotFoundError:
-        secret = new_client_secret(urandom)
+        secret = new_client_secret()
         saved = {"client_id": DEMO_CLIENT_ID, "client_secret": secret}
         write_file(file, json.dumps(saved).encode() + b"\n")
     except (ValueError, TypeError, KeyError):

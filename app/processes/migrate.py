@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema, ensure, is_current, versions
 from app.processes.erasing import erase_again
-from app.watch.trouble import NOT_MIGRATED, trouble_of
+from app.watch.trouble import NOT_MIGRATED, RESTORE, trouble_of
 from domain.errors import ForOperator
 from projections.engine.positions import belongs, models_to_rebuild
 from projections.engine.rebuild import Progress, drop_former, ignore_progress, rebuild_all
@@ -21,7 +21,6 @@ from projections.finance.views import VIEWS
 
 # Sets of tables of 1.0.0 that are of no later release.
 SETS = ("network_numbers", "slices_in_hand", "rate_limits", "provider_paces", "simulated_clock")
-RESTORE = "move what is there away, then restore it from a backup, or begin anew"
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +43,6 @@ def migrate(
     try:
         if fault := persistence.fault():
             raise CannotMigrate(fault)
-        if persistence.has_lost_its_log():
-            raise CannotMigrate(f"DATABASE_URL: {_lost_log(persistence.location)}")
         with persistence.migrating():
             container.open_log(create=True).close()
             persistence.protect_log()
@@ -102,18 +99,12 @@ def _warn_of_losses(container: Container, warn: Callable[[str], object]) -> None
 def missing_tables(container: Container) -> str | None:
     """Say that the installation, its log or its tables are not there; None if they are."""
     persistence = container.persistence
-    if persistence.has_lost_its_log():
-        return _lost_log(persistence.location)
     if not persistence.exists():
         return (
             f"there is no database at {persistence.location}; a new installation begins with: "
             "python -m app migrate"
         )
     return None if is_migrated(container) else NOT_MIGRATED
-
-
-def _lost_log(location: str) -> str:
-    return f"the log {location} is gone, but the files beside it are there; {RESTORE}"
 
 
 def is_migrated(container: Container) -> bool:

@@ -162,9 +162,10 @@ class Runtime:
 
     def _follow(self, consumer: Consumer, idle_s: float = IDLE_S, *, acts: bool = False) -> None:
         """Start the thread of a consumer; one that `acts` does nothing while the process rests."""
-        name, waker = consumer.name, self._container.waker
+        name, appended = consumer.name, self._container.log.appended
+        self._container.listen()
         standby = self._standby(name, self._acting(consumer.step) if acts else consumer.step)
-        follower = Follower(name, standby, waker, consumer.pace_s, consumer.batch_max, idle_s)
+        follower = Follower(name, standby, appended, consumer.pace_s, consumer.batch_max, idle_s)
         self._spawn(name, lambda: follower.run(self._stop))
 
     def _acting(self, run: Callable[[], Any]) -> Callable[[], Any]:

@@ -104,5 +104,5 @@ def _run_beside(container: Container) -> Callable[[], None]:
     }
     for name, run in runs.items():
         Thread(target=run, name=name, daemon=True).start()
-    container.waker.start()
+    container.listen()
     return stop.set

@@ -2,13 +2,11 @@
 
 import hmac
 import re
-from base64 import urlsafe_b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from secrets import token_hex, token_urlsafe
 from uuid import UUID
 
 from app.security.keys import SharedSecret, SharedSecrets
-
-RandomBytes = Callable[[int], bytes]
 
 CLIENT_ID_PREFIX = "cl_"
 CLIENT_ID_BYTES = 12
@@ -23,29 +21,25 @@ _KEY = re.compile(rf"{KEY_PREFIX}([0-9a-f]{{32}})_[\w-]{{43}}", re.ASCII)
 _NO_HASH = "-" * 64
 
 
-def new_client_id(random_bytes: RandomBytes) -> str:
+def new_client_id() -> str:
     """Return `cl_` and 24 lowercase hexadecimal digits."""
-    return CLIENT_ID_PREFIX + random_bytes(CLIENT_ID_BYTES).hex()
+    return CLIENT_ID_PREFIX + token_hex(CLIENT_ID_BYTES)
 
 
-def new_client_secret(random_bytes: RandomBytes) -> str:
+def new_client_secret() -> str:
     """Return `cls_` and 256 random bits in base64url without padding (43 characters)."""
-    return SECRET_PREFIX + _random_text(random_bytes)
+    return SECRET_PREFIX + token_urlsafe(SECRET_BYTES)
 
 
-def new_operator_key(operator_id: UUID, random_bytes: RandomBytes) -> str:
+def new_operator_key(operator_id: UUID) -> str:
     """Return `opk_`, the digits of the operator's id, `_`, and 256 random bits as in a secret."""
-    return f"{KEY_PREFIX}{operator_id.hex}_{_random_text(random_bytes)}"
+    return f"{KEY_PREFIX}{operator_id.hex}_{token_urlsafe(SECRET_BYTES)}"
 
 
 def operator_of(key: str) -> UUID | None:
     """Return the operator that a key names; None if the text does not have the form of a key."""
     match = _KEY.fullmatch(key)
     return UUID(match[1]) if match else None
-
-
-def _random_text(random_bytes: RandomBytes) -> str:
-    return urlsafe_b64encode(random_bytes(SECRET_BYTES)).rstrip(b"=").decode()
 
 
 class SecretHasher:

@@ -11,6 +11,7 @@ from app.watch.logging import mask
 from domain.errors import ClockOff, Conflict, InstallationHeld, ServiceUnavailable
 
 NOT_MIGRATED = "the tables of this installation are not up to date; run: python -m app migrate"
+RESTORE = "move what is there away, then restore it from a backup, or begin anew"
 NO_ROOM = "the process has no room for more, or a race did not end; the database has not failed"
 
 REFUSAL = "FATAL:"  # PostgreSQL begins with it when it refuses a connection.

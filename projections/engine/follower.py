@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Protocol
 
+from domain.log.signal import Signal
 from projections.engine.complaint import Complaint
 from projections.engine.consumer import PACE_S
 
@@ -17,19 +18,6 @@ IDLE_S = 0.4  # Without a wake-up a follower looks by itself after this time, we
 BACK_OFF_MIN_S = 0.1
 # Recovery must take less than 5 s, and a lock that is not renewed for 4 s is lost.
 BACK_OFF_MAX_S = 3.0
-
-
-class Waker(Protocol):
-    """Tells that the log has grown, whichever process appended."""
-
-    @property
-    def count(self) -> int:
-        """Return a mark of the present moment, to be given to `wait`."""
-        ...
-
-    def wait(self, seen: int, timeout_s: float) -> bool:
-        """Wait until the log has grown since the mark, at most `timeout_s`."""
-        ...
 
 
 # Takes a step along the log; returns how many events it has read, None if this copy only stands by.
@@ -47,7 +35,7 @@ class Follower:
 
     name: str
     step: Step
-    waker: Waker
+    waker: Signal
     pace_s: float = PACE_S
     batch_max: int = 1
     idle_s: float = IDLE_S

@@ -92,7 +92,7 @@ class House:
         service.container.keys.ensure()
         service.container.webhook_key.ensure()
         stack.callback(service.start().stop)
-        service.container.waker.start()
+        service.container.listen()
         is_web = url.startswith("postgresql")  # Or `serve`.
         self.port = stack.enter_context(serving(service.container, many=is_web))
         self.buyer = Buyer(service.tenant("1000.00"))

@@ -129,7 +129,7 @@ class Crew:
 
         signal.watching, signal.call = lent, called
         if self._is_many:
-            self.web.waker.start()
+            self.web.listen()
             wait_until(lambda: self._heard > 0)
 
     def _work_with_projector(self) -> None:

@@ -98,7 +98,7 @@ class SimulatedSide:
         self.clock.now += by
 
     def deactivate(self, endpoint_id: str) -> None:
-        self.connect().deactivate(endpoint_id)
+        self.connect().play(endpoint_id, lambda it, now: it.stopped("inactive", now))
 
     def install(self, endpoint_id: str) -> None:
         """Devices of the simulator install it by themselves."""

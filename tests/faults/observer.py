@@ -93,9 +93,10 @@ class Observer:
         self._thread.join()
 
     def _run(self) -> None:
-        waker = self._process.waker
+        self._process.listen()
+        appended = self._process.log.appended
         while not self._stop.is_set():
-            seen = waker.count
+            seen = appended.count
             try:
                 batch = self._process.log.stored(self.position, BATCH_EVENTS_MAX)
             except ServiceUnavailable:
@@ -105,7 +106,7 @@ class Observer:
                 for row in batch:
                     self._note(row)
             if not batch:
-                waker.wait(seen, LOOK_S)
+                appended.wait(seen, LOOK_S)
 
     def _note(self, row: Stored) -> None:
         now, recorded = time.monotonic(), decoded(row)

@@ -7,16 +7,13 @@ from typing import Any, Final, NoReturn, TypeVar
 from msgspec import ValidationError, convert
 
 from app.adapters.remote.exchange import (
-    Malformed,
     OddRecord,
     Reply,
     blames_the_request,
     decode,
     path_of,
 )
-from domain.cost import ProviderBalance
 from domain.lookups.ports import Carrier, LineType
-from domain.money import CURRENCIES, parse_amount
 from domain.provider_errors import NotAnswered, Unavailable
 
 LOOKUP_S: Final = 4.0  # For all tries at one provider; a request has time for two providers.
@@ -27,9 +24,6 @@ MNC: Final = re.compile(r"[0-9]{2,3}", re.ASCII)
 COUNTRY: Final = re.compile(r"[A-Z]{2}", re.ASCII)
 CODE: Final = re.compile(r"[A-Za-z0-9_]{1,40}", re.ASCII)
 REFERENCE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,80}", re.ASCII)
-AMOUNT: Final = re.compile(
-    r"(?P<sign>-?)0*(?P<amount>[0-9]{1,12}(?:\.[0-9]{1,6})?)[0-9]*", re.ASCII
-)
 OK: Final = 200
 REFUSED: Final = {401, 403}
 TEXT_MAX: Final = 255
@@ -108,15 +102,6 @@ def _digits(value: str | int | None, pattern: re.Pattern[str]) -> str | None:
     if isinstance(value, int):
         value = str(value) if MCC.fullmatch(str(value)) else None
     return value if value and pattern.fullmatch(value) else None
-
-
-def balance_of(amount: str, currency: str) -> ProviderBalance:
-    """Return a balance from a decimal, which may be negative; digits below a micro are cut."""
-    found = AMOUNT.fullmatch(amount.strip())
-    if found is None or currency not in CURRENCIES:
-        raise Malformed("a balance cannot be read")
-    micros = parse_amount(found["amount"])
-    return ProviderBalance(-micros if found["sign"] else micros, currency)
 
 
 def require(provider: str, at: str, *, makes_sense: bool) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import quote
 from uuid import UUID
@@ -11,7 +12,6 @@ import msgspec
 from app.adapters.lookups.replies import (
     LOOKUP_S,
     PROBE_S,
-    balance_of,
     carrier_of,
     codes_of,
     country_of,
@@ -23,7 +23,7 @@ from app.adapters.lookups.replies import (
     text_of,
 )
 from app.adapters.remote.api import RemoteApi
-from app.adapters.remote.exchange import Malformed, Reply, decode
+from app.adapters.remote.exchange import Malformed, Reply, balance_of, decode
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Details, Found, LineType, LookupProvider, NumberFacts, Portability
 
@@ -99,7 +99,7 @@ class Problem(msgspec.Struct):
 class BalanceData(msgspec.Struct):
     """The amount that an account can spend: its balance plus its credit."""
 
-    available_credit: str
+    available_credit: Decimal
     currency: str
 
 

@@ -3,6 +3,7 @@
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import quote
 from uuid import UUID
@@ -12,7 +13,6 @@ import msgspec
 from app.adapters.lookups.replies import (
     LOOKUP_S,
     PROBE_S,
-    balance_of,
     carrier_of,
     codes_of,
     country_of,
@@ -24,7 +24,7 @@ from app.adapters.lookups.replies import (
     text_of,
 )
 from app.adapters.remote.api import RemoteApi
-from app.adapters.remote.exchange import Busy, Malformed, Reply, decode
+from app.adapters.remote.exchange import Busy, Malformed, Reply, balance_of, decode
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Details, Found, LineType, LookupProvider, NumberFacts
 
@@ -76,7 +76,7 @@ class PhoneNumber(msgspec.Struct):
 class Balance(msgspec.Struct):
     """The balance of an account as a decimal; negative if the account is in debt."""
 
-    balance: str
+    balance: Decimal
     currency: str
 
 

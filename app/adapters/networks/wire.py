@@ -1,6 +1,5 @@
 """Reads amounts of money and times, which several networks send in the same form."""
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -8,10 +7,9 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert
 
-from app.adapters.remote.exchange import path_of
+from app.adapters.remote.exchange import CURRENCY, micros_of, path_of
 from domain.catalogue.supplied import OddEntry
-from domain.cost import Cost, ProviderBalance
-from domain.money import AMOUNT_MICROS_MAX, MICROS
+from domain.cost import Cost
 
 T = TypeVar("T")
 Operators = Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]
@@ -20,31 +18,15 @@ QUANTITY_MAX = 1e15
 # In whatever unit. The bounds refuse NaN, which a text may hold.
 Quantity = Annotated[float, Meta(ge=-QUANTITY_MAX, le=QUANTITY_MAX)]
 
-CURRENCY = re.compile(r"[A-Z]{3}")
-AMOUNT_MAX = AMOUNT_MICROS_MAX // MICROS
-
 
 def cost_of(
     amount: Decimal | None, currency: str | None, reference: str | None, *, estimated: bool = False
 ) -> Cost | None:
     """Return an amount as a cost; None if it is missing or is no valid cost."""
-    micros = _micros(amount)
+    micros = micros_of(amount)
     if micros is None or micros < 0 or not currency or not CURRENCY.fullmatch(currency):
         return None
     return Cost(micros, currency, reference, estimated)
-
-
-def balance_of(amount: Decimal, currency: str) -> ProviderBalance | None:
-    """Return an amount as our balance; None if it is no valid amount."""
-    micros = _micros(amount)
-    return None if micros is None else ProviderBalance(micros, currency)
-
-
-def _micros(amount: Decimal | None) -> int | None:
-    """Return an amount in micro-units, rounded half to even; None if missing or too large."""
-    if amount is None or not amount.is_finite() or abs(amount) > AMOUNT_MAX:
-        return None
-    return int((amount * MICROS).to_integral_value())
 
 
 def moment(text: str | None) -> datetime | None:

@@ -160,7 +160,7 @@ class PostgresDatabase:
         )
 
     def waker(self, appended: Signal) -> PostgresWaker:
-        """Return a waker that hears of commits to the log by any process."""
+        """Return what hears of commits to the log by any process, once it is started."""
         channel = WORK_CHANNEL if self._role == "dispatcher" else CHANNEL
         return PostgresWaker(appended, self._conninfo("listen"), channel)
 
@@ -173,10 +173,6 @@ class PostgresDatabase:
         return True
 
     has_all_files = exists
-
-    def has_lost_its_log(self) -> bool:
-        """Return False, because all tables are in one database."""
-        return False
 
     def occupied(self) -> str | None:
         """Return None: `fill_log` and the server's own program find the tables."""

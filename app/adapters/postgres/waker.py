@@ -28,9 +28,9 @@ NONE = "-"
 
 
 class PostgresWaker:
-    """Begins to listen at the first wait. While it cannot listen, waits end by time limits."""
+    """Calls a signal for the commits of all processes; else waits end by time limits."""
 
-    def __init__(self, appended: Signal, conninfo: str, channel: str = CHANNEL) -> None:
+    def __init__(self, appended: Signal, conninfo: str, channel: str) -> None:
         self._appended = appended
         self._conninfo = conninfo
         self._channel = channel
@@ -39,23 +39,13 @@ class PostgresWaker:
         self._end = -1  # Ends the wait of the thread, which nothing else wakes at rest.
         self._thread: Thread | None = None
 
-    @property
-    def count(self) -> int:
-        """A count of commits, to pass to `wait` as the mark."""
-        return self._appended.count
-
-    def wait(self, seen: int, timeout_s: float) -> bool:
-        """Wait until the log has grown since the mark, at most `timeout_s`."""
-        self.start()
-        return self._appended.wait(seen, timeout_s)
-
     def start(self) -> None:
+        """Begin to listen, unless it has begun."""
         with self._lock:
             if self._thread is None and not self._stop.is_set():
-                if self._end < 0:
-                    self._end = os.eventfd(0)
+                self._end = os.eventfd(0)
                 thread = Thread(target=self._run, name="listener", daemon=True)
-                thread.start()  # It may fail; then the next call tries again.
+                thread.start()
                 self._thread = thread
 
     def close(self) -> None:

@@ -42,8 +42,3 @@ class InProcessBroker(StubBroker):
     def delete_former_queues(self) -> dict[str, int]:
         """Return no queue of an earlier release, because queues end with the process."""
         return {}
-
-    def drain(self) -> None:
-        """Wait until all messages are done."""
-        for queue in self.queues.values():
-            queue.join()

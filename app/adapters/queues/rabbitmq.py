@@ -47,31 +47,16 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True):
 _decode = msgspec.json.Decoder(_Message).decode
 
 
-class DurableConsumer(_RabbitmqConsumer):
-    """Dramatiq's consumer, but it acknowledges no message of an earlier connection.
+class ReadingConsumer(_RabbitmqConsumer):
+    """Dramatiq's consumer, which passes on what can be read.
 
-    RabbitMQ delivers the messages of a lost connection again. The new connection uses the same
-    delivery numbers, so a late acknowledgement would be for another message.
+    A late acknowledgement of a connection that was lost may take away another message, because the
+    new one counts from 1 again. That costs seconds at most: workers ask the log for what is due.
     """
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)  # type: ignore[no-untyped-call]  # Of Dramatiq.
         self.iterator = self._readable(self.iterator)
-
-    def ack(self, message: Any) -> None:
-        """Acknowledge a message, unless its connection was lost."""
-        if message.consumer is not self:
-            return
-        try:
-            super().ack(message)  # type: ignore[no-untyped-call]  # As above.
-        except ConnectionClosed:
-            logger.info("a connection was lost; its message will be delivered again")
-
-    def __next__(self) -> Any:
-        message = super().__next__()  # type: ignore[no-untyped-call]  # As above.
-        if message is not None:
-            message.consumer = self
-        return message
 
     def _readable(self, delivered: Iterator[Any]) -> Iterator[Any]:
         """Pass on what Dramatiq's threads can work on, and drop anything else."""
@@ -127,9 +112,6 @@ class DurableBroker(RabbitmqBroker):
         found = self._inspect(queue)
         return 0 if found is None else int(found.message_count)
 
-    def drain(self) -> None:
-        """Return at once, because the workers of other processes handle waiting messages."""
-
     def can_read(self, body: bytes, queue: str) -> bool:
         """Tell whether this is a message for an actor of the queue, as Dramatiq writes them."""
         try:
@@ -181,15 +163,16 @@ class DurableBroker(RabbitmqBroker):
         its = logging.getLogger(f"dramatiq.worker.ConsumerThread({queue_name})")
         its.addFilter(self._is_other)
         self.declare_queue(queue_name, ensure=True)
-        consumer = DurableConsumer(self, queue_name, max(1, prefetch // 2), timeout)
+        consumer = ReadingConsumer(self, queue_name, max(1, prefetch // 2), timeout)
         self._lost.over()
         return consumer
 
     def _is_other(self, record: logging.LogRecord) -> bool:
         """Complain of a lost connection once a minute, where Dramatiq would each second."""
-        given: Any = record.args
         if is_lost := "connection error" in str(record.msg):
-            self._lost.of(given[-1])
+            given = record.args if isinstance(record.args, tuple) else ()
+            errors = [each for each in given if isinstance(each, Exception)]
+            self._lost.of(errors[-1] if errors else ConnectionError(record.msg))
         return not is_lost
 
     def close(self) -> None:

@@ -4,11 +4,14 @@ import re
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 
+from domain.cost import ProviderBalance
+from domain.money import AMOUNT_MICROS_MAX, MICROS
 from domain.provider_errors import NotAnswered, NotNow, Unavailable
 
 T = TypeVar("T")
@@ -16,6 +19,8 @@ T = TypeVar("T")
 # Where a value does not fit, by msgspec's message; the rest of the message may hold content.
 FIELD_PATH = re.compile(r"`(\$[\w.\[\]]*)`\Z")
 MISSING = re.compile(r"Object missing required field `(\w+)`")
+CURRENCY = re.compile(r"[A-Z]{3}")
+AMOUNT_MAX = AMOUNT_MICROS_MAX // MICROS
 # Statuses that blame the request: about one number or one eSIM it is what the provider says of it.
 BLAMES_THE_REQUEST = {400, 409, 410, 422}
 
@@ -97,6 +102,21 @@ def path_of(error: Exception) -> str:
     """Return the place in a record that msgspec complains of, as a JSON path."""
     found, missing = FIELD_PATH.search(str(error)), MISSING.match(str(error))
     return (found[1] if found else "$") + (f".{missing[1]}" if missing else "")
+
+
+def micros_of(amount: Decimal | None) -> int | None:
+    """Return an amount in micro-units, rounded half to even; None if missing or too large."""
+    if amount is None or not amount.is_finite() or abs(amount) > AMOUNT_MAX:
+        return None
+    return int((amount * MICROS).to_integral_value())
+
+
+def balance_of(amount: Decimal, currency: str) -> ProviderBalance | None:
+    """Return an amount as our balance, below zero for a debt; None if it is no valid amount."""
+    micros = micros_of(amount)
+    if micros is None or not CURRENCY.fullmatch(currency):
+        return None
+    return ProviderBalance(micros, currency)
 
 
 def blames_the_request(reply: Reply) -> bool:

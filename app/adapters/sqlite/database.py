@@ -14,10 +14,17 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import QueuePool
 
-from app.adapters.databases import Databases, LogEnd, end_of, find_gap, not_empty, not_whole
+from app.adapters.databases import (
+    Databases,
+    LogEnd,
+    end_of,
+    find_gap,
+    not_empty,
+    not_whole,
+)
 from app.adapters.sqlite.file import DatabaseFile, FileLock
-from app.adapters.sqlite.waker import SqliteWaker
 from app.security.key_file import sync
+from app.watch.trouble import RESTORE
 from domain.log.log import Stored
 from domain.log.signal import Signal
 from projections.engine.database import Database
@@ -148,9 +155,8 @@ class SqliteFiles:
 
         return Database(_engine(connect))
 
-    def waker(self, appended: Signal) -> SqliteWaker:
-        """Return a waker that hears of commits to the log by any process."""
-        return SqliteWaker(appended, self.path)
+    def waker(self, _appended: Signal) -> None:
+        """Return None: nothing tells of the commits of other processes, so followers look."""
 
     def lock(self, name: str) -> FileLock:
         """Return a lock that one process holds until it releases it or ends."""
@@ -164,20 +170,17 @@ class SqliteFiles:
         """Tell whether the three files are there."""
         return all(each.is_file() for each in self._files())
 
-    def has_lost_its_log(self) -> bool:
-        """Tell whether any of the other files is there, and that of the log is not.
-
-        Asked in this order, because another process may just be making all of them, the log first.
-        """
-        return self.occupied() is not None and not self.path.exists()
-
     def fault(self) -> str | None:
-        """Name the first file that is no longer the one that was opened here."""
+        """Name the first file that is no longer the one that was opened here, or a lost log."""
         for file in self._opened:
             try:
                 file.require()
             except sqlite3.OperationalError as error:
                 return f"DATABASE_URL: {error}"
+        # In this order, because another process may just be making all of them, the log first.
+        if self.occupied() is not None and not self.path.exists():
+            gone = f"the log {self.location} is gone, but the files beside it are there"
+            return f"DATABASE_URL: {gone}; {RESTORE}"
         return None
 
     @contextmanager

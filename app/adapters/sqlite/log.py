@@ -189,7 +189,7 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
         return int(self._fetch(statement, (after, until, most))[0][0])
 
     def wake_followers(self) -> None:
-        """Do nothing: followers of this process have heard, and others ask the file."""
+        """Do nothing: followers of this process have heard, and others look by themselves."""
 
     def select_newest(self, streams: Collection[UUID]) -> Sequence[StoredEvent]:
         """Return the newest event of each of these streams that has one."""

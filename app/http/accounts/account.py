@@ -1,7 +1,6 @@
 """What your organization has, pays and may do."""
 
 from datetime import datetime, timedelta
-from os import urandom
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
@@ -256,7 +255,7 @@ def rotate_client_secret(caller: Caller, given: Given[ApiClient]) -> Answer:
     `Idempotency-Key` is 200 without `client_secret`, and then you rotate again. Tokens stay good
     until they expire.
     """
-    secret, parts, cause = new_client_secret(urandom), given.parts, _cause(caller, given)
+    secret, parts, cause = new_client_secret(), given.parts, _cause(caller, given)
     ends_s = given.body.get("old_ends_in", OLD_ENDS // SECOND)
     client, replayed = parts.accounts.rotate_own_secret(
         given.found, parts.secret_hasher.hash(secret), ends_s, given.key, cause

@@ -162,7 +162,7 @@ class Waiters:
     def _run(self) -> None:
         pause = Event()
         while self._goes_on():
-            mark, is_behind = self._parts.waker.count, True
+            mark, is_behind = self._parts.log.appended.count, True
             try:
                 is_behind = self._refresh()
             except Exception as error:  # noqa: BLE001  # Those who wait get an answer all the same.
@@ -170,7 +170,7 @@ class Waiters:
                 self._notify(None)
             pause.wait(PACE_S)
             if not is_behind:
-                self._parts.waker.wait(mark, IDLE_S)
+                self._parts.log.appended.wait(mark, IDLE_S)
 
     def _goes_on(self) -> bool:
         with self._lock:

@@ -318,7 +318,8 @@ def test_a_read_refuses_a_body_before_it_asks_the_network(service: Service, code
     shop, log = buyer(service), service.container.log
     link = shop.link(FREE)
     known = log.get(Link, UUID(link["id"]))
-    service.container.bare_network.deactivate(known.endpoint_id)
+    network = service.container.bare_network
+    network.play(known.endpoint_id, lambda it, now: it.stopped("inactive", now))
     for more in ("", "/network-status?live=true", "/history", "/topup-plans"):
         assert code_of(shop.get(f"{LINKS}/{link['id']}{more}", **UNREADABLE[code])) == code, more
         assert shop.get(f"{LINKS}/none{more}", **UNREADABLE[code]).status_code == 404, more

@@ -253,21 +253,6 @@ def test_each_wallet_is_rolled_forward_and_the_total_is_that_of_the_accounts(
     assert Decimal(total["closing"]) == -Decimal(wallets["closing"])
 
 
-def test_a_folder_of_a_release_without_the_wallets_only_looks_otherwise(trade: Trade) -> None:
-    out = trade.make("earlier").out
-    (out / "wallets.csv").unlink()
-    sums = (out / "SHA256SUMS").read_text()
-    found = check_folder(trade.process, out, ACCOUNTS, ignore_progress)
-    assert [each["file"] for each in found.money] == ["wallets.csv"], "it was there"
-    kept = [line for line in sums.splitlines(keepends=True) if "wallets.csv" not in line]
-    (out / "SHA256SUMS").write_text("".join(kept))
-    found = check_folder(trade.process, out, ACCOUNTS, ignore_progress)
-    assert (found.money, [each["file"] for each in found.dress]) == (
-        [],
-        ["index.html", "wallets.csv"][1:],
-    )
-
-
 def with_customers(**names: str) -> dict[str, Any]:
     """Return accounts in which each customer has its own."""
     its = {name: ACCOUNTS[name]["accounts"] | {EACH: named} for name, named in names.items()}

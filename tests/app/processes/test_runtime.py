@@ -6,20 +6,12 @@ from threading import Event
 import pytest
 
 from app.processes.runtime import Runtime
-from domain.log.signal import Signal
 from domain.months import month_of
 from projections.engine.follower import Follower
 from tests.installation import Installation, Process, numbers, sqlite_only, wait_until
 from tests.projections.link_steps import LinkSteps
 from tests.projections.looking import places, register
 from tests.workers.fees import fall_due
-
-
-@sqlite_only("the waker of SQLite looks at a file")
-def test_a_waker_whose_file_is_gone_still_wakes_its_own_process(process: Process) -> None:
-    process.settings.database_path.with_name("gone.db")
-    waker = type(process.waker)(Signal(), process.settings.database_path / "no directory")
-    assert not waker.wait(waker.count, 0.05)
 
 
 def test_a_thread_that_fails_starts_again(

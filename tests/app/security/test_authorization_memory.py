@@ -37,7 +37,7 @@ pytestmark = postgresql_only("on SQLite nothing tells of other processes, so not
 
 def listening(process: Process) -> Process:
     """Let a process hear of commits, and wait until it does."""
-    process.waker.start()
+    process.listen()
     appended = process.log.appended
     wait_until(lambda: appended.hears_others and appended.count > 0)
     return process
@@ -289,7 +289,7 @@ def test_with_deaf_listeners_every_process_refuses_within_a_second(
     with Relay(installation.environment["DATABASE_URL"], 5432) as relay:
         doors = [door(owner, installation.process(), relay.url) for _ in range(3)]
         projecting = installation.process()
-        follower = Follower("projector", projecting.projector.step, projecting.waker)
+        follower = Follower("projector", projecting.projector.step, projecting.log.appended)
         with running(follower):
             for each in doors:
                 wait_until(partial(is_remembered, each))
@@ -308,7 +308,7 @@ def test_with_deaf_listeners_every_process_refuses_within_a_second(
 
 def door(owner: House, process: Process, way: str) -> House:
     """Return the same house as a process sees it that listens by some way."""
-    process.waker = PostgresWaker(process.log.appended, conninfo(way))
+    process.waker = PostgresWaker(process.log.appended, conninfo(way), CHANNEL)
     seen = object.__new__(House)
     seen.__dict__.update(owner.__dict__, process=listening(process))
     return seen

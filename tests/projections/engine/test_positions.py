@@ -8,6 +8,7 @@ from threading import Thread
 import pytest
 from sqlalchemy import text
 
+from domain.accounts.organization import Organization
 from domain.log.log import EventRef
 from projections.engine import positions
 from projections.engine.positions import Fenced, belongs, models_to_rebuild
@@ -203,3 +204,13 @@ def test_a_position_belongs_to_the_log_whose_event_it_names(process: Process) ->
         process.positions.start(connection, "wallets", 1, other.ref)
         connection.execute(process.positions.rows.update().values(position=1))
     assert not belongs(process.log, place_of(process, "wallets"))
+
+
+def test_the_events_of_several_streams_come_in_the_order_of_the_log(process: Process) -> None:
+    one, other = register(process, 2)
+    for each in (other, one, other):
+        organization = process.log.get(Organization, each)
+        organization.change_price(organization.version, process.cause())
+        process.log.append(organization)
+    found = [recorded.event.originator_id for recorded in process.log.streams([other, one])]
+    assert found == [one, other, other, one, other]

@@ -103,7 +103,7 @@ def test_rebuilding_while_events_arrive_and_readers_read(installation: Installat
     job_id = writer.create_job(organization_id, ["+14155550100"])
     writer.finish_job(job_id)
     projecting.projector.catch_up()
-    follower = Follower("projector", projecting.projector.step, projecting.waker)
+    follower = Follower("projector", projecting.projector.step, projecting.log.appended)
     thread = Thread(target=lambda: follower.run(beside.stop))
     thread.start()
     beside.start(lambda: life.go_on(1))

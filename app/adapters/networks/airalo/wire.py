@@ -12,13 +12,18 @@ from msgspec import Raw, Struct
 
 from app.adapters.networks.wire import (
     Quantity,
-    balance_of,
     cost_of,
     entries,
     moment,
     operators_by_country,
 )
-from app.adapters.remote.exchange import OddRecord, Reply, decode, decode_entry
+from app.adapters.remote.exchange import (
+    OddRecord,
+    Reply,
+    balance_of,
+    decode,
+    decode_entry,
+)
 from domain.catalogue.supplied import (
     APN,
     AT_INSTALLATION,

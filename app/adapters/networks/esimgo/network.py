@@ -15,13 +15,14 @@ from urllib.parse import quote
 from msgspec import Raw
 
 from app.adapters.networks.esimgo import wire
-from app.adapters.networks.wire import balance_of, entries, operators_by_country
+from app.adapters.networks.wire import entries, operators_by_country
 from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import (
     Malformed,
     OddRecord,
     Query,
     Reply,
+    balance_of,
     blames_the_request,
     decode,
     time_left,

@@ -291,10 +291,6 @@ class SimulatedNetwork(StockNetwork):
         self._fail_if_scripted(endpoint_id, timeout_s)
         self.play(endpoint_id, Subscription.resumed, timeout_s)
 
-    def deactivate(self, endpoint_id: str) -> None:
-        """Make an endpoint inactive; a network does this by itself, so it is not in the port."""
-        self.play(endpoint_id, lambda it, now: it.stopped("inactive", now))
-
     def play(self, endpoint_id: str, change: Change, timeout_s: float = OPERATOR_TIMEOUT_S) -> bool:
         """Change an endpoint; tell whether anything has happened that was not so already.
 

@@ -6,7 +6,8 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from app.adapters.networks.wire import balance_of, cost_of, moment
+from app.adapters.networks.wire import cost_of, moment
+from app.adapters.remote.exchange import balance_of
 from domain.cost import Cost, ProviderBalance
 
 

@@ -35,11 +35,12 @@ def test_a_session_of_its_own_does_for_everything(
     lock, rival = (each.persistence.lock("projector") for each in (process, other))
     assert lock.acquire()
     assert not rival.acquire()
-    process.waker.start()
-    wait_until(lambda: process.waker.count > 0)
-    seen = process.waker.count
+    process.listen()
+    appended = process.log.appended
+    wait_until(lambda: appended.count > 0)
+    seen = appended.count
     register(other, 1)
-    assert process.waker.wait(seen, PATIENCE_S)
+    assert appended.wait(seen, PATIENCE_S)
     with process.views.reading() as connection:
         assert connection.exec_driver_sql("SHOW statement_timeout").scalar() == "30s"
     for each in (lock, rival):

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from select import select
 from uuid import UUID, uuid4
 
@@ -35,20 +36,24 @@ LISTENING = """
 END_LISTENERS = LISTENING.replace("count(*)", "pg_terminate_backend(pid, 20000)")
 
 
-def wakers_in(url: str) -> Iterator[PostgresWaker]:
-    waker = PostgresWaker(Signal(), conninfo(url))
-    yield waker
-    waker.close()
+class Listener(PostgresWaker):
+    """Listens for a signal of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.heard = Signal()
+        super().__init__(self.heard, conninfo(url), CHANNEL)
 
 
 @pytest.fixture
-def waker(database_url: str) -> Iterator[PostgresWaker]:
-    yield from wakers_in(database_url)
+def waker(database_url: str) -> Iterator[Listener]:
+    with closing(Listener(database_url)) as listener:
+        yield listener
 
 
 @pytest.fixture
-def shaky_waker(shaky_url: str) -> Iterator[PostgresWaker]:
-    yield from wakers_in(shaky_url)
+def shaky_waker(shaky_url: str) -> Iterator[Listener]:
+    with closing(Listener(shaky_url)) as listener:
+        yield listener
 
 
 def notify(url: str, payload: str = "") -> None:
@@ -56,14 +61,14 @@ def notify(url: str, payload: str = "") -> None:
         other.execute("SELECT pg_notify(%s, %s)", [CHANNEL, payload])
 
 
-def until_it_listens(waker: PostgresWaker, url: str, channel: str = CHANNEL) -> None:
+def until_it_listens(waker: Listener, url: str, channel: str = CHANNEL) -> None:
     """Wait for the LISTEN and for the one wake-up that it brings along."""
-    before = waker.count
+    before = waker.heard.count
     waker.start()
     with psycopg.connect(url, autocommit=True) as other:
         listening = LISTENING.replace(CHANNEL, channel)
         wait_until(lambda: other.execute(listening).fetchone() != (0,))
-    wait_until(lambda: waker.count > before)
+    wait_until(lambda: waker.heard.count > before)
 
 
 def seconds(work: Callable[[], bool]) -> float:
@@ -104,8 +109,9 @@ def test_nobody_is_told_of_mere_steps_until_somebody_waits_for_a_read_model(
     assert heard == [NONE, ""], "of the charge none, one of the wait, none of a wait that is over"
 
 
-def test_what_came_before_anybody_listened_is_looked_for(waker: PostgresWaker) -> None:
-    assert waker.wait(waker.count, PATIENCE_S)
+def test_what_came_before_anybody_listened_is_looked_for(waker: Listener) -> None:
+    waker.start()
+    assert waker.heard.wait(waker.heard.count, PATIENCE_S)
 
 
 def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -113,16 +119,16 @@ def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_a_listener_that_is_ended_says_so_once_and_listens_again(
-    waker: PostgresWaker, database_url: str, caplog: pytest.LogCaptureFixture
+    waker: Listener, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     until_it_listens(waker, database_url)
     with psycopg.connect(database_url, autocommit=True) as other:
         other.execute(END_LISTENERS)
     wait_until(lambda: len(lines_of(caplog)) == 2)
-    seen = waker.count
+    seen = waker.heard.count
     notify(database_url)
-    assert seconds(lambda: waker.wait(seen, PATIENCE_S)) < SOON_S
+    assert seconds(lambda: waker.heard.wait(seen, PATIENCE_S)) < SOON_S
     failed, works = lines_of(caplog)
     assert "failed: OperationalError: consuming input failed: server closed the conn" in failed
     assert works.endswith("works again")
@@ -134,22 +140,21 @@ def test_a_deaf_listener_is_noticed_and_replaced(
     caplog.set_level("INFO")
     monkeypatch.setattr(postgres_waker, "PROBE_S", 0.2)
     monkeypatch.setattr(postgres_waker, "PROBE_ANSWER_S", 0.2)
-    with Relay(database_url, 5432) as relay:
-        for waker in wakers_in(relay.url):
-            waker.start()
-            wait_until(lambda heard=waker: heard.count > 0)  # type: ignore[misc]  # It listens.
-            relay.deafen()
-            wait_until(lambda: len(lines_of(caplog)) == 2)
-            seen = waker.count
-            notify(database_url)
-            assert waker.wait(seen, PATIENCE_S)
+    with Relay(database_url, 5432) as relay, closing(Listener(relay.url)) as waker:
+        waker.start()
+        wait_until(lambda: waker.heard.count > 0)  # It listens.
+        relay.deafen()
+        wait_until(lambda: len(lines_of(caplog)) == 2)
+        seen = waker.heard.count
+        notify(database_url)
+        assert waker.heard.wait(seen, PATIENCE_S)
     failed, works = lines_of(caplog)
     assert "failed: ServerSilent: the server has not answered within" in failed
     assert works.endswith("works again")
 
 
 def test_what_comes_before_the_answer_to_a_question_is_heard(
-    waker: PostgresWaker, database_url: str, monkeypatch: pytest.MonkeyPatch
+    waker: Listener, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, heard, run = list[str](), list[object](), BoundedConnection.run
 
@@ -161,7 +166,7 @@ def test_what_comes_before_the_answer_to_a_question_is_heard(
         return run(connection, text)
 
     until_it_listens(waker, database_url)
-    waker._appended.observer = heard.append  # noqa: SLF001  # As whoever remembers.
+    waker.heard.observer = heard.append  # As whoever remembers.
     monkeypatch.setattr(BoundedConnection, "run", told_before)
     monkeypatch.setattr(postgres_waker, "PROBE_S", 0)
     notify(database_url)
@@ -170,7 +175,7 @@ def test_what_comes_before_the_answer_to_a_question_is_heard(
 
 
 def test_a_server_that_stays_away_is_complained_of_once(
-    shaky_waker: PostgresWaker,
+    shaky_waker: Listener,
     postgres_up: PostgresServer,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -196,12 +201,12 @@ def watched_connects(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return tries
 
 
-def test_a_closed_one_leaves_no_connection(waker: PostgresWaker, database_url: str) -> None:
+def test_a_closed_one_leaves_no_connection(waker: Listener, database_url: str) -> None:
     until_it_listens(waker, database_url)
     waker.close()
     with psycopg.connect(database_url, autocommit=True) as other:
         wait_until(lambda: other.execute(LISTENING).fetchone() == (0,))
-    assert not waker.wait(waker.count, 0.05)
+    assert not waker.heard.wait(waker.heard.count, 0.05)
 
 
 def test_a_commit_names_the_streams_that_somebody_may_wait_for_unless_they_are_too_many() -> None:

@@ -118,26 +118,6 @@ def test_what_was_confirmed_outlives_the_broker_and_its_consumers_come_back(
     assert len(bench.done) <= len(texts) + 2, "only what was in hand may come twice"
 
 
-def test_a_late_acknowledgement_does_not_take_another_message_away(
-    rabbitmq: RabbitServer, bench: Bench
-) -> None:
-    """Each connection counts its messages from 1, so the number in hand is used on the next too."""
-    bench.holding += ["x", "x"]
-    with bench.working(threads=1) as worker:
-        bench.publish("x")
-        wait_until(lambda: bench.held == ["x"])
-        control(rabbitmq, "close_all_connections", "test")
-        wait_until(lambda: worker.work_queue.qsize() == 1)
-        bench.go_on.release()
-        wait_until(lambda: bench.held == ["x", "x"])
-        control(rabbitmq, "close_all_connections", "test")
-        wait_until(lambda: worker.work_queue.qsize() == 1)
-        bench.go_on.release()
-        wait_until(lambda: bench.done == ["x", "x", "x"])
-        wait_until(lambda: worker.work_queue.unfinished_tasks == 0)
-    assert bench.publisher.backlog("lookup") == 0
-
-
 def test_a_publisher_whose_idle_connection_was_lost_makes_another_one(
     rabbitmq: RabbitServer, bench: Bench
 ) -> None:

@@ -1,8 +1,11 @@
 """What a BROKER_URL may say, and that no password of it gets out."""
 
+import logging
 import ssl
+from typing import Any
 
 import pytest
+from dramatiq.errors import ConnectionClosed
 
 from app.adapters.queues.rabbitmq import DurableBroker, parameters
 from app.settings import WrongSetting
@@ -46,3 +49,18 @@ def test_a_wrong_url_is_refused_without_a_word_of_it(url: str) -> None:
     assert "BROKER_URL" in str(refused.value)
     assert refused.value.__cause__ is None
     assert refused.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    "given", [(), {"delay": 1}, (ConnectionClosed("gone"),), ("of x", ConnectionClosed("gone"), 1)]
+)
+def test_a_lost_connection_is_said_once_whatever_the_library_says_with_it(
+    given: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = DurableBroker(["amqp://host"], quorum=False)
+    lost = logging.makeLogRecord({"msg": "a connection error: %s", "args": given})
+    other = logging.makeLogRecord({"msg": "anything else"})
+    is_other = broker._is_other  # noqa: SLF001  # As the logger of a consumer calls it.
+    assert [is_other(each) for each in (lost, lost, other)] == [False, False, True]
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert line.startswith("the connection to RabbitMQ failed: Connection")

@@ -152,7 +152,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[
     directory = tmp_path_factory.mktemp("at-once")
     url = migrated.copy(directory)
     service = Service(directory, DATABASE_URL=url, SANDBOX="false").start()
-    service.container.waker.start()
+    service.container.listen()
     service.container.log.appended.hears_others = True  # On SQLite: all are in this process.
     yield service
     service.stop()

@@ -9,8 +9,8 @@ from msgspec import Raw
 
 from app.adapters.networks.esimgo import wire
 from app.adapters.networks.esimgo.wire import Notification
-from app.adapters.networks.wire import balance_of, entries, operators_by_country
-from app.adapters.remote.exchange import Reply, decode
+from app.adapters.networks.wire import entries, operators_by_country
+from app.adapters.remote.exchange import Reply, balance_of, decode
 from domain.catalogue.supplied import OddEntry
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import AddonUsage
