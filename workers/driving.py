@@ -36,7 +36,7 @@ from domain.links.plan_change import PlanChange
 from domain.links.saga import Step
 from domain.log.log import Log
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
-from workers.routes import Message
+from workers.routes import Message, saga_message
 
 CALL = timedelta(seconds=5)  # For one call of the network; two fit into a deadline.
 STEPS_MAX = 100  # A link has about ten. Beyond that, other workers keep moving it and do the work.
@@ -167,7 +167,6 @@ class Driving:
 
     log: Log
     in_turn: Callable[[str, UUID, Message, Callable[[], object]], object]
-    message: Callable[[UUID], Message]
     of: type[Link | PlanChange | LostOrder]
     rows: Sequence[Any]
 
@@ -177,7 +176,7 @@ class Driving:
         if found is None:
             logger.error("%s %s does not exist", self.of.TOPIC.replace("_", " "), stream_id)
             return
-        message = self.message(stream_id)
+        message = saga_message(self.of.TOPIC, stream_id)
         self.in_turn(found.network, found.organization_id, message, lambda: self.drive(found))
 
     def drive(self, work: Any) -> None:

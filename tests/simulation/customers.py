@@ -190,7 +190,7 @@ class Customers:
         endpoint_id = self._world.link(made).endpoint_id if made is not None else None
         if endpoint_id is not None:
             with suppress(NoSuchEndpoint):  # It may be ended.
-                self._world.simulator.deactivate(endpoint_id)
+                self._world.deactivate(endpoint_id)
 
     def import_at_last(self) -> None:
         """Send the file again that may have got no answer."""
