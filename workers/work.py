@@ -172,7 +172,7 @@ class Work:
 
     def _free_slices(self, look: _Look) -> Iterator[Due]:
         """Find the slices that may be taken here, at most two of each organization."""
-        for owner in filter(lambda each: each.startswith("slice "), look.owners):
+        for owner in (each for each in look.owners if each.startswith("slice ")):
             free = self._free(look, owner, 2)
             if free and not self._may_claim(owner):
                 self._is_left = True

@@ -28,7 +28,7 @@ BASIC = {"WWW-Authenticate": 'Basic realm="token", charset="UTF-8"'}
 class Problem(Refused):
     """An error of HTTP itself; `cause` and `advice` are those of the guide.
 
-    Its code is the name that Python has for its status, unless it is given.
+    Its code and message are those that Python has for its status, unless they are given.
     """
 
     retryable = False
@@ -108,15 +108,10 @@ OF_EVERY_REQUEST = (
     NOT_IMPLEMENTED,
     UNAVAILABLE,
 )
-_OF_STATUS = {
+OF_STATUS = {
     each.status: each for each in (*OF_EVERY_REQUEST, UNKNOWN_PATH, WRONG_METHOD, WRONG_MEDIA_TYPE)
 }
-CODES = sorted({*errors.REFUSALS, *(each.code for each in _OF_STATUS.values())})
-
-
-def problem_of_status(status: int) -> Refused:
-    """Return the error of a bare status: ours, or else one in the words of HTTP."""
-    return _OF_STATUS.get(status) or Problem(status)
+CODES = sorted({*errors.REFUSALS, *(each.code for each in OF_STATUS.values())})
 
 
 def retry_after(error: Refused) -> dict[str, str]:

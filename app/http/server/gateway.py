@@ -90,7 +90,7 @@ class Gateway:
         environ, body, problem = map(scope.pop, ("environ", "body", "problem"))
         try:
             if problem is None:
-                reply = await self._answer(loop, environ, body, receive, send)
+                reply = await self._answer(_Call(loop, environ, body, receive, send))
             else:
                 reply = loop.problem(problem, environ)
         except RateLimited as refused:
@@ -122,21 +122,18 @@ class Gateway:
         self._renewals.stop()
         self._threads.stop()
 
-    async def _answer(
-        self, loop: Loop, environ: Environ, body: bytes, receive: Receive, send: Send
-    ) -> Reply | None:
+    async def _answer(self, call: "_Call") -> Reply | None:
         """Answer in turn; None: the reply has been sent. Raises Refused where too many wait."""
-        await self._join_round(owner := loop.owner(environ))
-        if (route := loop.probe(environ)) is not None:
-            return await self._share(route, _Call(loop, environ, b"", send))
-        owner, reply = await self._try(loop, owner, environ, body)
+        await self._join_round(owner := call.replies.owner(call.environ))
+        if (route := call.replies.probe(call.environ)) is not None:
+            return await self._share(route, call)
+        owner, reply = await self._try(owner, call)
         if reply is not None:
             return reply
-        call = _Call(loop, environ, body, send)
         reply = await self._submit(owner, call)
         until_s = time.monotonic() + (call.later.wait_s if call.later is not None else 0.0)
         with suppress(Refused):  # Then what there is already is sent.
-            while call.later is not None and await self._wait(call.later, until_s, receive):
+            while call.later is not None and await self._wait(call.later, until_s, call.receive):
                 reply = await self._submit(owner, call)
         return reply
 
@@ -165,7 +162,7 @@ class Gateway:
             reply = shared.result()
             return reply and call.replies.again(reply, route, call.environ)
         # It must suit all: as if asked with a GET that says nothing of its caller but its id.
-        environ = call.environ
+        environ, call.body = call.environ, b""
         call.environ = {name: environ[name] for name in environ if not name.startswith(SAID)} | {
             "REQUEST_METHOD": "GET",
             "HTTP_X_REQUEST_ID": environ.get("HTTP_X_REQUEST_ID", ""),
@@ -175,9 +172,7 @@ class Gateway:
         await asyncio.wait([shared])
         return shared.result()
 
-    async def _try(
-        self, replies: Loop, owner: Owner, environ: Environ, body: bytes
-    ) -> tuple[Owner, Reply | None]:
+    async def _try(self, owner: Owner, call: "_Call") -> tuple[Owner, Reply | None]:
         """Answer on the loop; None: a thread must, in the queue of the returned owner.
 
         What a caller may do and his keys are remembered for a second, and read anew shortly before.
@@ -188,7 +183,7 @@ class Gateway:
         while True:
             try:
                 with forbid_blocking(self._renewals.request):
-                    owner, started = replies.start(environ, body)
+                    owner, started = call.replies.start(call.environ, call.body)
             except WouldBlock as missing:
                 key, first = missing.key, missing.read
             else:
@@ -256,13 +251,15 @@ class Gateway:
 
 
 class _Call:
-    """A request that a thread answers by a call of the WSGI application (PEP 3333), or several."""
+    """A request, which a thread may answer by calls of the WSGI application (PEP 3333)."""
 
     ended: Future[Reply | None]  # None: what could be sent has been sent.
 
-    def __init__(self, replies: Loop, environ: Environ, body: bytes, send: Send) -> None:
-        self.replies, self.environ, self._body = replies, environ, body
-        self._asgi_send = send
+    def __init__(
+        self, replies: Loop, environ: Environ, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        self.replies, self.environ, self.body = replies, environ, body
+        self.receive, self._asgi_send = receive, send
         self._status = 0
         self._headers: list[tuple[str, str]] = []
         self._until_s: float | None = None  # When a reply in parts is cut off; None: not sent yet.
@@ -273,7 +270,7 @@ class _Call:
         reply: Reply | None = None
         self.later = None
         try:
-            reply = self._call({**base, **self.environ, "wsgi.input": BytesIO(self._body)})
+            reply = self._call({**base, **self.environ, "wsgi.input": BytesIO(self.body)})
         except BaseException as error:  # noqa: BLE001  # Whatever the error, the thread goes on to the next request.
             if not isinstance(error, OSError):  # The client has gone, or is too slow.
                 log_traceback(logger, error)
