@@ -23,7 +23,6 @@ from app.bootstrap.sandbox import (
     NOT_COVERED,
     OVER,
     REQUEST,
-    RESET_OFTEN,
     SELECTORS,
     STILL_LIVES,
     attempts_at,
@@ -376,7 +375,7 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
     body=NoBody,
     reply=STATE,
     errors="LINK_IN_USE",
-    examples=[LinkInUse(STILL_LIVES), RateLimited(RESET_OFTEN, retry_after_s=3_600)],
+    examples=[LinkInUse(STILL_LIVES)],
 )
 def reset_sandbox(caller: Caller, given: Given[None]) -> Sandbox:
     """Begin anew.
