@@ -49,7 +49,7 @@ class Limiter:
     _running: dict[Owner, int] = field(default_factory=dict, init=False)  # Who has none is out.
     _queues: dict[Owner, deque[Go]] = field(default_factory=dict, init=False)  # Next turn first.
     _waiting: int = field(default=0, init=False)
-    _last: tuple[Owner, float] = field(default=(None, -MIXED_S), init=False)  # Who came, when.
+    _last: tuple[Owner, float] = field(default=(None, float("-inf")), init=False)  # Who came, when.
     _mixed_until_s: float = field(default=0.0, init=False)
     _lock: Any = field(default_factory=Lock, init=False)
 

@@ -196,10 +196,6 @@ class SellingByOrder:
         self._reach(timeout_s)
         self.book.of(endpoint_id).status = "active"
 
-    def deactivate(self, endpoint_id: str) -> None:
-        """Make an eSIM inactive, as a network does by itself."""
-        self.book.of(endpoint_id).status = "inactive"
-
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         self._reach(timeout_s)
         self.book.of(iccid)

@@ -7,7 +7,7 @@ are the events older than `lag`. Otherwise a checkpoint could accuse a log after
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -60,7 +60,6 @@ class Checkpoints:
     lag: Callable[[], timedelta]  # Asked each time: a standby may have come or gone.
     sink: Sink | None
     clock: Clock
-    _origin: str | None = field(default=None, init=False)  # Once it is known to be in the log.
 
     def follow(self) -> object:
         """Add the new events of the log to the tree; AGAIN if there may be more."""
@@ -137,18 +136,12 @@ class Checkpoints:
 
     def _fixed_origin(self) -> str:
         """Return the origin, which the log keeps from its first checkpoint on."""
-        if self._origin is None:
-            if self.log.find(LogOrigin, LogOrigin.id_of()) is None:
-                fixed = LogOrigin.begin(
-                    LogOrigin.Fixed,
-                    Cause(self.clock(), "checkpoint"),
-                    LogOrigin.id_of(),
-                    origin=self.origin(),
-                )
-                with suppress(Conflict):  # Another process was first.
-                    self.log.append(fixed)
-            self._origin = self.origin()
-        return self._origin
+        if self.log.find(LogOrigin, LogOrigin.id_of()) is None:
+            cause, facts = Cause(self.clock(), "checkpoint"), {"origin": self.origin()}
+            fixed = LogOrigin.begin(LogOrigin.Fixed, cause, LogOrigin.id_of(), **facts)
+            with suppress(Conflict):  # Another process was first.
+                self.log.append(fixed)
+        return self.origin()
 
     def _require_growth(self, connection: Connection, newest: Checkpoint) -> None:
         """Refuse to sign a history that contradicts what was signed before."""

@@ -36,7 +36,7 @@ from domain.links.plan_change import PlanChange
 from domain.links.saga import Step
 from domain.log.log import Log
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
-from workers.routes import Message
+from workers.routes import Message, saga_message
 
 CALL = timedelta(seconds=5)  # For one call of the network; two fit into a deadline.
 STEPS_MAX = 100  # A link has about ten. Beyond that, other workers keep moving it and do the work.
@@ -163,11 +163,10 @@ class Worked(Driver[W, S]):
 
 @dataclass(frozen=True)
 class Driving:
-    """Works on one kind of stream, by the first of its rows that is for it now."""
+    """Works on one kind of stream, by the first of its rows that is for it now, else the last."""
 
     log: Log
     in_turn: Callable[[str, UUID, Message, Callable[[], object]], object]
-    message: Callable[[UUID], Message]
     of: type[Link | PlanChange | LostOrder]
     rows: Sequence[Any]
 
@@ -177,15 +176,15 @@ class Driving:
         if found is None:
             logger.error("%s %s does not exist", self.of.TOPIC.replace("_", " "), stream_id)
             return
-        message = self.message(stream_id)
+        message = saga_message(self.of.TOPIC, stream_id)
         self.in_turn(found.network, found.organization_id, message, lambda: self.drive(found))
 
     def drive(self, work: Any) -> None:
         """Do step after step; after a lost race go on with the newest state."""
         for _ in range(STEPS_MAX):
-            row = next((each for each in self.rows if each.is_for(work)), None)
+            row = next((each for each in self.rows[:-1] if each.is_for(work)), self.rows[-1])
             try:
-                newest = row and row.step(work)
+                newest = row.step(work)
             except ProviderError:  # It is tried again at the next beat.
                 return
             except Conflict:

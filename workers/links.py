@@ -100,9 +100,6 @@ class CreateEndpoint(Creating[Made]):
 
     rules: ProvisioningRules
 
-    def is_for(self, work: Link) -> bool:
-        return work.status_intent is None and work.end_intent is None
-
     def repeat(self, network: EsimNetwork) -> Repeat:
         return "safe" if stock(network).creates_once else "at_deadline"
 
@@ -232,10 +229,8 @@ class CreateEndpoint(Creating[Made]):
     def _release(self, link: Link) -> Link:
         assert link.iccid is not None
         esim = self.log.get(Esim, Esim.id_of(link.network, link.iccid))
-        if esim.link_id != link.id:
-            raise Conflict(link.id)  # Another worker was first and has ended the link.
+        esim.release(link.id, self.cause(link))  # Before the call: another link may have it.
         stock(self.networks.of(link.network)).release_esim(link.iccid, timeout_s=CALL_S)
-        esim.release(link.id, self.cause(link))
         link.record(Link.EsimReleased, self.cause(link), iccid=link.iccid)
         self.log.append(link, esim)
         return link

@@ -29,9 +29,6 @@ class LostOrders:
     networks: Networks
     clock: Clock
 
-    def is_for(self, lost: LostOrder) -> bool:
-        return not lost.is_settled
-
     def step(self, lost: LostOrder) -> LostOrder | None:
         """Do what is due; returns and raises as `Driver.step`."""
         match next_step(lost, self.clock()):

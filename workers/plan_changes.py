@@ -120,9 +120,6 @@ class RemovePlan(Changing[bool]):
 class AddPlan(Changing[Added]):
     """Puts a plan on, under the id of its activation; one that comes too late is taken off."""
 
-    def is_for(self, work: PlanChange) -> bool:
-        return isinstance(work.next, Addition)
-
     def repeat(self, network: EsimNetwork) -> Repeat:
         return "safe" if network.adds_once else "at_deadline"
 

@@ -3,7 +3,7 @@
 `ROUTES` is the only table between the log and the queues.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 from uuid import UUID
 
@@ -33,19 +33,9 @@ def slice_message(job_id: UUID, slice_index: int) -> Message:
     return Message("work_slice", "lookup", (str(job_id), slice_index))
 
 
-def link_message(link_id: UUID) -> Message:
-    """Ask for the next steps of a link."""
-    return Message("work_link", "provision", (str(link_id),))
-
-
-def plan_change_message(change_id: UUID) -> Message:
-    """Ask for the next steps of a plan change."""
-    return Message("work_plan_change", "provision", (str(change_id),))
-
-
-def lost_order_message(lost_id: UUID) -> Message:
-    """Ask for the next steps of a lost order."""
-    return Message("work_lost_order", "provision", (str(lost_id),))
+def saga_message(kind: str, stream_id: UUID) -> Message:
+    """Ask for the next steps of a link, plan_change or lost_order."""
+    return Message(f"work_{kind}", "provision", (str(stream_id),))
 
 
 def fees_message() -> Message:
@@ -58,30 +48,20 @@ def webhook_message(organization_id: UUID, endpoint_id: UUID) -> Message:
     return Message("tell_endpoint", "webhook", (str(organization_id), str(endpoint_id)))
 
 
-def _job_created(event: BulkJob.Created) -> list[Message]:
-    return [slice_message(event.originator_id, index) for index in range(slice_count(event))]
-
-
-def _link_moved(event: Link.Requested | Link.ProvisioningFailed) -> list[Message]:
-    return [link_message(event.originator_id)]
-
-
-def _change_moved(event: PlanChange.Requested | PlanChange.Failed) -> list[Message]:
-    return [plan_change_message(event.originator_id)]
-
-
-ROUTES: Mapping[type[Event], Callable[..., Iterable[Message]]] = {
-    BulkJob.Created: _job_created,
-    Link.Requested: _link_moved,
-    Link.ProvisioningFailed: _link_moved,  # Its eSIM must be freed.
-    PlanChange.Requested: _change_moved,
-    PlanChange.Failed: _change_moved,  # A late add-on must be removed.
+ROUTES: Mapping[type[Event], str] = {
+    BulkJob.Created: "slice",
+    Link.Requested: "link",
+    Link.ProvisioningFailed: "link",  # Its eSIM must be freed.
+    PlanChange.Requested: "plan_change",
+    PlanChange.Failed: "plan_change",  # A late add-on must be removed.
 }
 
 
-def messages_for(event: Event) -> Iterable[Message]:
-    route = ROUTES.get(type(event))
-    return route(event) if route is not None else ()
+def messages_for(event: Event) -> Sequence[Message]:
+    if isinstance(event, BulkJob.Created):
+        return [slice_message(event.originator_id, index) for index in range(slice_count(event))]
+    kind = ROUTES.get(type(event))
+    return [saga_message(kind, event.originator_id)] if kind is not None else ()
 
 
 class Publisher:

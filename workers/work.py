@@ -12,7 +12,7 @@ second a beat asks again for what is due, so a lost message costs two seconds.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -34,15 +34,7 @@ from projections.engine.database import Database
 from projections.models.due import WHOLE, Due, DueList, Kind, owner_of
 from projections.stores.counters import FEES, SLICES, Counters
 from workers.bulk import BulkLookup
-from workers.routes import (
-    Message,
-    Publisher,
-    fees_message,
-    link_message,
-    lost_order_message,
-    plan_change_message,
-    slice_message,
-)
+from workers.routes import Message, Publisher, fees_message, saga_message, slice_message
 
 # Renewed each second; after this time the slices of a killed worker are free.
 LEASE = timedelta(seconds=3)
@@ -59,13 +51,6 @@ TRIES_MAX = 20
 ASKED_MIN, ASKED_MAX = timedelta(seconds=0.9), timedelta(seconds=10)
 ASKED_AT_ONCE = 100  # So that a beat does not itself flood a queue.
 BACKLOG_MAX = 500  # Messages. While so many wait, work is late and not lost.
-
-MESSAGES: Mapping[Kind, Callable[[Due], Message]] = {
-    "slice": lambda due: slice_message(due.id, due.part),
-    "link": lambda due: link_message(due.id),
-    "plan_change": lambda due: plan_change_message(due.id),
-    "lost_order": lambda due: lost_order_message(due.id),
-}
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +150,7 @@ class Work:
             pause = min(max(now - each.due_at, ASKED_MIN), ASKED_MAX)
             if self.counters.claim(SLICES, _key(each), self._me, now + pause):
                 self._serve(each.owner)
-                self.publisher.publish(MESSAGES[each.kind](each))
+                self.publisher.publish(saga_message(each.kind, each.id))
 
     @contextmanager
     def _looking(self, now: datetime, kind: Kind | Literal[""] = "") -> Iterator[_Look]:

@@ -148,7 +148,7 @@ from workers.months import MonthEnd
 from workers.nightly_audit import NightlyAudit
 from workers.plan_changes import AddPlan, RemovePlan
 from workers.reading import BackgroundReading, Lane
-from workers.routes import Message, Publisher, link_message, lost_order_message, plan_change_message
+from workers.routes import Publisher
 from workers.webhook_planner import WebhookPlanner
 from workers.webhooks import WebhookWork
 from workers.work import Work
@@ -683,19 +683,17 @@ class Container:
     remove_plan = auto(RemovePlan, clock="gate.now")
     lost_order = auto(LostOrders, clock="gate.now")
 
-    def drive(self, message: Callable[[UUID], Message], of: Any, *rows: Any) -> Driving:
-        return Driving(self.log, self.due_work.in_turn, message, of, rows)
+    def drive(self, of: Any, *rows: Any) -> Driving:
+        return Driving(self.log, self.due_work.in_turn, of, rows)
 
     @part
     def provisioning(self) -> Driving:
-        """The rows of links; the second is for whatever the others are not for."""
-        rows = self.place_order, self.create_endpoint, self.link_status, self.link_ending
-        return self.drive(link_message, Link, *rows)
+        """The rows of links; the last is for whatever the others are not for."""
+        rows = self.place_order, self.link_status, self.link_ending, self.create_endpoint
+        return self.drive(Link, *rows)
 
-    plan_changes = part(
-        lambda c: c.drive(plan_change_message, PlanChange, c.remove_plan, c.add_plan)
-    )
-    lost_orders = part(lambda c: c.drive(lost_order_message, LostOrder, c.lost_order))
+    plan_changes = part(lambda c: c.drive(PlanChange, c.remove_plan, c.add_plan))
+    lost_orders = part(lambda c: c.drive(LostOrder, c.lost_order))
 
     # Monthly fees, and the end of a month.
 

@@ -26,6 +26,7 @@ from domain.links.plan_change import PlanChange
 from domain.links.set_status import Target
 from domain.lookups.bulk_job import BulkJob
 from domain.money import format_amount
+from domain.personal import open_text
 from domain.webhooks.commands import Changes
 from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sums
@@ -36,8 +37,7 @@ from projections.models.links import UNLISTED, LinkRow
 from projections.models.webhook_endpoints import WebhookEndpointRow
 from projections.stores.counters import SLICES
 from projections.timeline import TimelineEntry, timeline_of
-from workers.routes import Message
-from workers.work import MESSAGES
+from workers.routes import Message, saga_message, slice_message
 
 RETRY_MAX = 10_000  # Of one organization and kind; there cannot be more at once.
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
@@ -215,7 +215,7 @@ def _link_facts(container: Container, link: Link) -> Facts:
     return {
         "id": link.id,
         "organization": link.organization_id,
-        "name": container.link_readings.open_text(link.organization_id, link.id, link.name),
+        "name": open_text(container.vault, link.organization_id, link.id, link.name),
         "stage": link.stage,
         "status": link.state if link.is_visible else None,
         "iccid": link.iccid,
@@ -301,7 +301,8 @@ def retry(session: Session) -> Mapping[str, int]:
     container.currency.check()  # The work may charge.
     container.gate.require()
     for each in found:
-        _request(container, MESSAGES[each.kind](each))
+        is_slice, about = each.kind == "slice", (each.id, each.part)
+        _request(container, slice_message(*about) if is_slice else saga_message(each.kind, each.id))
     left = len(session.read(container.due_list.all))
     ended = (
         container.log.get(BulkJob, each) for each in {e.id for e in found if e.kind == "slice"}

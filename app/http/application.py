@@ -9,9 +9,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from random import getrandbits
 from typing import Any
-from uuid import UUID
 from wsgiref.types import StartResponse
 
 from flask import Flask, Response
@@ -33,7 +31,6 @@ from app.http.edge.request import (
     NO_SNIFF,
     NO_STORE,
     Given,
-    count_of,
     current_request,
     record_answer,
     request_id_of,
@@ -42,12 +39,10 @@ from app.http.finance import routes as finance
 from app.http.links import routes as links
 from app.http.links import traveller
 from app.http.lookups import routes as lookups
-from app.http.server.gateway import Gateway, Service
 from app.http.server.listening import Server
-from app.http.server.loop import OperationLoop
+from app.http.server.loop import Loop
 from app.http.webhooks import events
 from app.http.webhooks import routes as webhooks
-from app.settings import Settings
 from app.watch.tracing import tracing
 from app.watch.trouble import log_traceback
 
@@ -64,16 +59,6 @@ SHORT_HEADER_CHARS_MAX = 4096
 logger = logging.getLogger(__name__)
 
 
-def new_request_id() -> UUID:
-    """Return a random id without the system call of `uuid4`, at which threads would switch."""
-    return UUID(int=getrandbits(128), version=4)
-
-
-def token_paths(settings: Settings) -> set[str]:
-    known = {TOKEN_PATH, *settings.further_token_paths}
-    return known | {settings.path_prefix + path for path in known}
-
-
 class Edge(Flask):
     """Flask, with our context of a request beside its own; views use `app.http.edge.request`."""
 
@@ -84,7 +69,6 @@ class Edge(Flask):
         self._container = container
         self._prefix = container.settings.path_prefix
         self._token_paths = set(container.settings.further_token_paths)
-        self._count = count_of(container)
         self._kind = sandbox.Played if container.settings.sandbox else Given
         self.operations: dict[str, Operation] = {}  # By endpoint.
         self.after_request(self._complete)  # The first to be added is called last.
@@ -107,9 +91,10 @@ class Edge(Flask):
         for name in SHORT_HEADERS:
             if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
                 del environ[name]  # As if it had not been sent.
-        request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), new_request_id)
         started_s = time.perf_counter()
-        return self._kind(self._container, self.extensions, environ, request_id, started_s)
+        return self._kind(
+            self._container, self.extensions, environ, request_id_of(environ), started_s
+        )
 
     def operation_of(self, environ: Mapping[str, Any]) -> Operation | None:
         """Return the operation of a request, None for what is none of ours and for tokens.
@@ -133,7 +118,7 @@ class Edge(Flask):
     ) -> list[tuple[str, str]]:
         """Log and count a reply; return the headers that every reply has."""
         record_answer(
-            self._count,
+            self._container,
             method,
             route,
             status,
@@ -217,7 +202,7 @@ def create_app(container: Container) -> Edge:
     return app
 
 
-class Bridge(Service):
+class Bridge:
     """What answers for the present container; requests under way end with the one before."""
 
     def __init__(self, container: Container, *, many: bool) -> None:
@@ -240,14 +225,13 @@ class Bridge(Service):
             for root in roots
         }
         probes = {root + path: path for path in health.PROBES for root in roots}
-        own = {"probes": probes, "token_paths": token_paths(settings)}
-        loop = OperationLoop(container, app.operation_of, app.open, app.end, started, **own)
-        self.app, self.loop, self.container = app, loop, container
+        self.loop = Loop(container, app, app, started, probes)
+        self.container = container
         return lambda: None
 
 
 def create_server(bridge: Bridge, listeners: Sequence[socket.socket], finish_s: float) -> Server:
     """Return the server of the application on these sockets."""
-    gateway, parts = Gateway(bridge, listeners[0].getsockname()), bridge.container
+    parts = bridge.container
     shown = parts.metrics.connections.set  # The metrics go on with the next container.
-    return Server(listeners, gateway, parts.settings, finish_s, shown)
+    return Server(listeners, lambda: bridge.loop, parts.settings, finish_s, shown)

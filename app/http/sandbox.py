@@ -264,7 +264,7 @@ class Played(Given[Any]):
         def can_be(attempts: str, how: str) -> bool:
             code = how.upper()
             is_meant = is_of(attempts, REQUEST, plans, numbers, self.key)
-            if not is_meant or code not in {*self.codes, *OURS}:
+            if not is_meant or code not in {*self.operation.codes, *OURS}:
                 return False
             return code not in OF_MONEY.split() or bool(_price_micros(self, owner))
 
@@ -282,7 +282,7 @@ def _refusal(given: Given[Any], owner: UUID, code: str) -> Refused:
     currency = given.parts.settings.currency
     if code in OURS:
         said = OURS[code]
-        made = Problem(said.status, code, str(said))
+        made = Problem(said.status, str(said), code=code)
         made.retryable = said.retryable
         return made
     if code == InsufficientBalance.code:

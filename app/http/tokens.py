@@ -104,7 +104,7 @@ def read_form() -> dict[str, str]:
     if body and is_json(request.mimetype):
         raise OAuthRefused(NOT_A_FORM)
     if body and (request.mimetype != FORM or is_packed()):
-        raise Problem(415, "invalid_request", NOT_A_FORM)
+        raise Problem(415, NOT_A_FORM)
     if len(body) > FORM_BYTES_MAX:
         raise OAuthRefused(LONG_FORM)
     try:
@@ -215,7 +215,7 @@ SHARED = {"Cache-Control": "public, max-age=300"}
 blueprint = Group("Authentication", __name__, description=__doc__)
 
 _REFUSALS = (
-    Problem(415, "invalid_request", NOT_A_FORM),
+    Problem(415, NOT_A_FORM),
     OAuthRefused(NO_GRANT_TYPE),
     OAuthRefused(OTHER_GRANT_TYPE, "unsupported_grant_type"),
     OAuthRefused(NOT_GRANTED.format("lookup,wallet", "lookup wallet"), "invalid_scope"),

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from app.bootstrap.container import Container
 from app.finance.access import Access
 from app.finance.application import create_application
-from app.http.server.gateway import Gateway, Service
 from app.http.server.listening import Server, bind, listen
 from app.http.server.loop import Loop
 from app.processes.stopping import stop_on_signals
@@ -31,8 +30,8 @@ def open_pages(container: Container, database: Database, port: int) -> tuple[Ser
     app = create_application(
         figures, access, lambda: container.clock().date(), container.settings.currency
     )
-    gateway = Gateway(Service(app, Loop(container.clock)), address)
-    server = Server(listeners, gateway, container.settings, FINISH_S)
+    loop = Loop(container, app)
+    server = Server(listeners, lambda: loop, container.settings, FINISH_S)
     return server, f"http://{LOOPBACK}:{address[1]}/open/{access.token}"
 
 

@@ -67,7 +67,7 @@ class ApprovalLimit(Root):
 
     @classmethod
     def open(cls, cause: Cause) -> Self:
-        return cls.begin(cls.Opened, cause, LIMIT_ID)
+        return cls.begin(cls.Opened, cause, cls.id_of())
 
     def set(self, above_micros: int | None, cause: Cause) -> None:
         """Set the limit; one who raises or ends it needs an approved proposal."""
@@ -190,7 +190,7 @@ class Approvals:
 
     def above_micros(self) -> int | None:
         """Return above what amount a second operator has to agree; None: there is no limit."""
-        limit = self.log.find(ApprovalLimit, LIMIT_ID)
+        limit = self.log.find(ApprovalLimit, ApprovalLimit.id_of())
         return None if limit is None else limit.above_micros
 
     def needed(self, amount_micros: int, cause: Cause, before: Callable[[], int]) -> bool:
@@ -205,7 +205,7 @@ class Approvals:
         """Set the first limit or a lower one; propose a higher one, or its end (None)."""
 
         def attempt() -> Proposal | None:
-            limit = self.log.find(ApprovalLimit, LIMIT_ID) or ApprovalLimit.open(cause)
+            limit = self.log.find(ApprovalLimit, ApprovalLimit.id_of()) or ApprovalLimit.open(cause)
             now = limit.above_micros
             if above_micros == now:
                 return None
@@ -219,7 +219,7 @@ class Approvals:
 
     def renew_limit(self, cause: Cause) -> None:
         """State a limit of an earlier release again, so that it covers people and prices too."""
-        limit = self.log.find(ApprovalLimit, LIMIT_ID)
+        limit = self.log.find(ApprovalLimit, ApprovalLimit.id_of())
         if limit is not None and limit.above_micros is not None and limit.covers is None:
             limit.set(limit.above_micros, cause)
             self.log.append(limit)
@@ -260,6 +260,3 @@ def require_operator(cause: Cause) -> None:
     """Raise NotPossible for what users of a machine cannot do: nobody tells them well apart."""
     if not is_operator(cause.actor):
         raise NotPossible("what takes a second operator needs operators: create them")
-
-
-LIMIT_ID = derive_id("approval_limit")

@@ -5,24 +5,14 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import datetime
-from typing import NamedTuple
 from uuid import UUID
 
-from domain.accounts.spending import Spending
 from domain.accounts.wallet import Wallet
 from domain.log.log import Log
 
 # About 1 KB each; above this number the least recently used wallet is dropped.
 WALLETS_MAX = 16_384
 SHARED_S = 1.0  # How long each batch reads a wallet again after another process changed it.
-
-
-class _Balance(NamedTuple):
-    """The balance and limit of a wallet."""
-
-    micros: int
-    currency: str
-    spending: Spending | None  # None: no limit.
 
 
 class WalletCache:
@@ -37,8 +27,6 @@ class WalletCache:
         self._log = log
         self._wallets: OrderedDict[int, Wallet] = OrderedDict()
         self._stored: dict[int, Wallet] = {}  # Lent wallets, as the log had them.
-        # Balances of all held wallets, as the log had them.
-        self._balances: dict[int, _Balance] = {}
         self._shared_until: dict[int, float] = {}  # Times of the monotonic clock.
 
     def get(self, wallet_id: UUID) -> Wallet | None:
@@ -53,12 +41,15 @@ class WalletCache:
         return wallet
 
     def peek(self, wallet_id: UUID, currency: str, at: datetime) -> int | None:
-        """Return what can be spent as last committed, perhaps out of date; any thread may ask."""
-        held = self._balances.get(wallet_id.int)
+        """Return what can be spent as last committed, perhaps out of date; any thread may ask.
+
+        Just when a wallet is lent it may be what the commit under way will leave.
+        """
+        held = self._stored.get(wallet_id.int) or self._wallets.get(wallet_id.int)
         if held is None or held.currency != currency:
             return None
-        limit = held.spending
-        return held.micros if limit is None else min(held.micros, limit.left_micros(at))
+        micros, limit = held.balance_micros, held.spending
+        return micros if limit is None else min(micros, limit.left_micros(at))
 
     def reload(self, wallet_ids: Iterable[UUID]) -> None:
         """Read in one statement the wallets that are not held or that others recently changed.
@@ -97,8 +88,6 @@ class WalletCache:
 
     def mark_committed(self) -> None:
         """Treat every change of lent wallets as stored."""
-        for key in self._stored:
-            self._balances[key] = _balance_of(self._wallets[key])
         self._stored.clear()
 
     def undo(self, wallet_id: UUID) -> None:
@@ -117,18 +106,13 @@ class WalletCache:
         key = wallet.id.int
         self._wallets[key] = wallet
         self._stored[key] = _copy_of(wallet)
-        self._balances[key] = _balance_of(wallet)
         self._wallets.move_to_end(key)
         if len(self._wallets) > WALLETS_MAX:
             self._drop(next(iter(self._wallets)))
 
     def _drop(self, key: int) -> None:
-        for each in (self._wallets, self._stored, self._balances, self._shared_until):
+        for each in (self._wallets, self._stored, self._shared_until):
             each.pop(key, None)
-
-
-def _balance_of(wallet: Wallet) -> _Balance:
-    return _Balance(wallet.balance_micros, wallet.currency, wallet.spending)
 
 
 def _copy_of(wallet: Wallet) -> Wallet:

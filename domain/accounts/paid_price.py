@@ -1,8 +1,7 @@
 """What was paid and what was paid back, each with its transaction in the wallet, and why."""
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import ClassVar, Literal, get_args
 from uuid import UUID
 
 import msgspec
@@ -40,21 +39,21 @@ class GivenBack(Repayment, frozen=True):
 
 
 class Repaying(Event):
-    """An event whose commit gives money back; the refunds follow it in the log."""
+    """An event whose commit gives money back; the refunds follow it in the log.
 
-    @abstractmethod
+    It has a `refund` or `refunds`. `WHY` is their reason; without it, the event's `code` tells it.
+    """
+
+    WHY: ClassVar[RefundReason | None] = None
+
     def reasons(self) -> Mapping[UUID, RefundReason]:
         """Return the reason of each refund, by the refund's transaction."""
+        facts = vars(self)
+        given = facts["refunds"] if "refunds" in facts else [facts["refund"]]
+        return {e.transaction_id: self.WHY or refund_reason(facts["code"]) for e in given if e}
 
 
 def refund_reason(code: str) -> RefundReason:
     """Return the reason of a refund after the network failed with this error code."""
     failed = code == IncompleteNetworkAnswer.code
     return "provisioning_failed" if failed else "provisioning_error"
-
-
-def reasons_of(
-    refunds: Sequence[Repayment | None], reason: RefundReason
-) -> Mapping[UUID, RefundReason]:
-    """Give all refunds that are not None the same reason."""
-    return {each.transaction_id: reason for each in refunds if each is not None}

@@ -11,7 +11,6 @@ from typing import Self
 from domain.accounts.currency import Currency
 from domain.blocking import may_block
 from domain.cause import Cause
-from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, sets
 from domain.log.log import Log, retry_on_conflict
 
@@ -44,7 +43,7 @@ class LookupPrice(LoadedFromNewest):
 
     @classmethod
     def open(cls, cause: Cause) -> Self:
-        return cls.begin(cls.Opened, cause, PRICE_ID)
+        return cls.begin(cls.Opened, cause, cls.id_of())
 
     def set(self, amount_micros: int, currency: str, cause: Cause) -> None:
         """Set the price of all lookups to come."""
@@ -77,7 +76,7 @@ class Prices:
 
     def refresh(self) -> LookupPrice | None:
         """Read the log; return what it says. Raises what the log raises."""
-        found = self._log.find(LookupPrice, PRICE_ID)
+        found = self._log.find(LookupPrice, LookupPrice.id_of())
         known = None if found is None else found.amount_micros
         self._micros = self._default_micros if known is None else known
         self.read_s = time.monotonic()
@@ -93,7 +92,7 @@ class Prices:
 
     def changed(self, amount_micros: int, cause: Cause) -> LookupPrice:
         """Return the price with a new amount, to be appended, if it is another one."""
-        price = self._log.find(LookupPrice, PRICE_ID) or LookupPrice.open(cause)
+        price = self._log.find(LookupPrice, LookupPrice.id_of()) or LookupPrice.open(cause)
         if price.amount_micros != amount_micros:
             price.set(amount_micros, self._currency.code, cause)
         return price
@@ -106,6 +105,3 @@ class Prices:
                 self.refresh()
 
         retry_on_conflict(attempt)
-
-
-PRICE_ID = derive_id("price")

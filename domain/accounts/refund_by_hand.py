@@ -5,19 +5,12 @@ decides on those is listed at `RefundReason` in `paid_price`.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, cast
 from uuid import UUID
 
-from domain.accounts.paid_price import (
-    GivenBack,
-    PaidPrice,
-    RefundReason,
-    Repaying,
-    Repayment,
-    reasons_of,
-)
+from domain.accounts.paid_price import GivenBack, PaidPrice, RefundReason, Repaying, Repayment
 from domain.accounts.wallet import CHARGED_FOR, Charge, Metadata, Reference, Refund
 from domain.cause import Cause
 from domain.errors import NotFound, NotPossible
@@ -32,14 +25,13 @@ class RefundByHand(Root.Event, Repaying, ByOperator):
     `transaction_id` is that of the charge. Each kind of stream has a topic of its own for it.
     """
 
+    WHY = "by_hand"
+
     organization_id: UUID
     transaction_id: UUID
     refund: Repayment
     reference: str
     reason: str
-
-    def reasons(self) -> Mapping[UUID, RefundReason]:
-        return reasons_of([self.refund], "by_hand")
 
     def apply(self, aggregate: "Refundable") -> None:
         aggregate.by_hand = (*aggregate.by_hand, self)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
-from typing import Self
+from typing import Literal, Self
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet, kind_of
@@ -67,7 +67,7 @@ class KindLine:
 
 @dataclass(slots=True)
 class Statement:
-    """A wallet's month by kind of entry; without entries, `sequences` and `positions` are None."""
+    """A wallet's month by kind of entry."""
 
     organization_id: UUID
     month: str
@@ -110,18 +110,10 @@ class Statement:
         last = max(self.lines.values(), key=attrgetter("last_sequence"), default=None)
         return self.opening_micros if last is None else last.closing_micros
 
-    @property
-    def sequences(self) -> tuple[int, int] | tuple[None, None]:
-        """The first and last sequence."""
-        if not self.lines:
-            return None, None
-        lines = self.lines.values()
-        return min(e.first_sequence for e in lines), max(e.last_sequence for e in lines)
+    def first(self, by: Literal["sequence", "position"]) -> int | None:
+        """Return the first sequence or position; None without an entry."""
+        return min((getattr(e, f"first_{by}") for e in self.lines.values()), default=None)
 
-    @property
-    def positions(self) -> tuple[int, int] | tuple[None, None]:
-        """The first and last position."""
-        if not self.lines:
-            return None, None
-        lines = self.lines.values()
-        return min(e.first_position for e in lines), max(e.last_position for e in lines)
+    def last(self, by: Literal["sequence", "position"]) -> int | None:
+        """Return the last one."""
+        return max((getattr(e, f"last_{by}") for e in self.lines.values()), default=None)

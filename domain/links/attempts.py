@@ -1,6 +1,8 @@
 """Attempts under one idempotency key: 1, 2, 3 … without a gap; each has its own stream."""
 
+from bisect import bisect
 from collections.abc import Callable
+from functools import cache
 from typing import TypeVar
 from uuid import UUID
 
@@ -44,17 +46,11 @@ def last_attempt(find: Callable[[int], A | None]) -> tuple[int, A | None]:
     Searches by doubling, then halving: a key that has failed a thousand times takes twenty reads.
     Raises IdempotencyKeyReused for a key that has failed FAILURES_MAX times.
     """
-    low, found = 0, None
-    high = 1
-    while (at_high := find(high)) is not None:
+    find, high = cache(find), 1
+    while find(high) is not None:
         if high >= FAILURES_MAX:
             raise IdempotencyKeyReused(message=USED_UP)
-        low, found, high = high, at_high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        at_middle = find(middle)
-        if at_middle is None:
-            high = middle
-        else:
-            low, found = middle, at_middle
-    return low, found
+        high *= 2
+    low = high // 2 + 1
+    last = bisect(range(high), 0, low, key=lambda number: find(number) is None) - 1
+    return last, find(last) if last else None

@@ -55,11 +55,11 @@ class Driver(ABC, Generic[W, S]):
         """Return the open intent of this kind, None if there is none."""
 
     def mark(self, work: W) -> Any:
-        """Return what changes as soon as others go on with it; reads append to active links."""
+        """Return what is the same until others go on with it; no version, because reads append."""
         return self.intent(work)
 
     def is_for(self, work: W) -> bool:
-        """Tell whether this kind of call is the next one, for a worker that may take over."""
+        """Tell whether this call is the next one, for a worker; the last row takes what is left."""
         return self.intent(work) is not None
 
     @abstractmethod
@@ -68,7 +68,10 @@ class Driver(ABC, Generic[W, S]):
 
     @abstractmethod
     def settle(self, work: W, seen: S | None, cause: Cause) -> Commit:
-        """Record what came of the intent; without anything seen, that nothing was done."""
+        """Record what came of the intent; without anything seen, that nothing was done.
+
+        Raises Conflict for another stream that shows that others have settled it.
+        """
 
     def repeat(self, _network: EsimNetwork) -> Repeat:
         """Return when the call may be made again whose outcome the network does not show."""
@@ -148,7 +151,7 @@ class Driver(ABC, Generic[W, S]):
 
 @dataclass(frozen=True)
 class Requested(Driver[Link, S]):
-    """A call that a request makes: nobody repeats it, and it is given up once it is settled."""
+    """A call that a request makes: not repeated, given up once it can have no more effect."""
 
     waiting: Limiters
 
@@ -158,18 +161,19 @@ class Requested(Driver[Link, S]):
 
     @abstractmethod
     def is_free(self, link: Link) -> bool:
-        """Tell whether a request need not wait for another call."""
+        """Tell whether a request need not wait; then `STAGES` must let its intent come."""
 
     @abstractmethod
     def prepare(self, link: Link, wanted: Any, until_s: float, cause: Cause) -> tuple[Link, bool]:
         """Refuse what cannot be done; return the newest state, and whether it is as wanted.
 
-        If it is not, an intent is recorded, unless no time is left before `until_s`.
+        If it is not, an intent is recorded, unless no time is left before `until_s`. What the
+        network is asked here takes `left_s(until_s)`; no ProviderError leaves this method.
         """
 
     @abstractmethod
     def state(self, link: Link, wanted: Any, until: datetime, cause: Cause) -> None:
-        """Record the intent."""
+        """Record the intent; it is saved without another stream."""
 
     @abstractmethod
     def refusal(self, link: Link, error: ProviderError | None) -> Refused | None:

@@ -7,6 +7,7 @@ from typing import Self
 from uuid import UUID
 
 from domain.cause import Cause
+from domain.errors import Conflict
 from domain.log.aggregate import Created, Root, fact, sets
 from domain.log.log import Log
 
@@ -74,13 +75,17 @@ class Esim(Root):
 
     def quarantine(self, link_id: UUID, until: datetime, cause: Cause) -> None:
         """Keep it from other links until the network can no longer use it for the failed one."""
-        assert self.link_id == link_id, self.link_id
+        self._require_holder(link_id)
         self.record(self.Quarantined, cause, link_id=link_id, until=until)
 
     def release(self, link_id: UUID, cause: Cause) -> None:
-        """Free it for other links."""
-        assert self.link_id == link_id, self.link_id
+        """Free it for other links; raises Conflict, as `quarantine`, when others have before."""
+        self._require_holder(link_id)
         self.record(self.Released, cause, link_id=link_id)
+
+    def _require_holder(self, link_id: UUID) -> None:
+        if self.link_id != link_id:
+            raise Conflict(self.id)
 
 
 def holder_of(

@@ -93,8 +93,6 @@ class Failing:
         others = list[Root]()
         if link.iccid is not None and settled_at is not None:
             esim = self.log.get(Esim, Esim.id_of(link.network, link.iccid))
-            if esim.link_id != link.id:  # Another process has failed the link and cleaned it up.
-                raise Conflict(link.id)
             esim.quarantine(link.id, settled_at, cause)
             others.append(esim)
         if link.ordered_since is not None and settled_at is not None:

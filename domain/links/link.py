@@ -1,21 +1,13 @@
 """A link: an eSIM that an organization bought, from the request to its plans and status."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar, Literal, Self, get_args
 from uuid import UUID
 
-from domain.accounts.paid_price import (
-    GivenBack,
-    PaidPrice,
-    RefundReason,
-    Repaying,
-    Repayment,
-    reasons_of,
-    refund_reason,
-)
+from domain.accounts.paid_price import GivenBack, PaidPrice, Repaying, Repayment
 from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.cause import Cause
@@ -256,9 +248,6 @@ class Link(Refundable):
         def apply(self, aggregate: "Link") -> None:
             aggregate.stage = Stage.FAILED if self.iccid is not None else Stage.ENDED
             aggregate.failure = self
-
-        def reasons(self) -> Mapping[UUID, RefundReason]:
-            return reasons_of([self.refund], refund_reason(self.code))
 
     class EndpointFound(Event):
         """A failed link turned out to have an endpoint, which is removed next.
@@ -518,13 +507,11 @@ class Link(Refundable):
         """
 
         TOPIC = "link.ended"
+        WHY = "cancelled"
         SETS = sets(stage=Stage.ENDED, end_intent=None, ended=itself)
 
         reason: Literal["cancelled", "ended"]
         refunds: list[GivenBack]
-
-        def reasons(self) -> Mapping[UUID, RefundReason]:
-            return reasons_of(self.refunds, "cancelled")
 
     class RefundedByHand(RefundByHand):
         TOPIC = "link.refunded_by_hand"
@@ -747,22 +734,17 @@ class Link(Refundable):
         """Note that the network refuses to remove the late endpoint of this failed link."""
         assert self.endpoint_id is not None
         attempt = self.left_over.get(self.endpoint_id, 0) + 1
-        facts = {"endpoint_id": self.endpoint_id, "attempt": attempt}
+        facts: dict[str, Any] = {"endpoint_id": self.endpoint_id, "attempt": attempt}
         until = cause.at + min(REFUSED_WAIT * 2 ** (attempt - 1), REFUSED_WAIT_MAX)
-        self._record_left_over(
-            Link.EndpointLeftOver, self.requested.plan, cause, **facts, until=until
-        )
+        plan = self.requested.plan
+        facts |= {"plan": plan, "cost": plan.cost_of(self.endpoint_id)}
+        self.record(Link.EndpointLeftOver, cause, **facts, until=until)
 
     def record_plan_left_over(self, addon_id: str, plan: BoughtPlan, cause: Cause) -> None:
         """Note a plan on this link that nobody has bought; each is noted once."""
         if addon_id not in self.left_over:
-            self._record_left_over(Link.PlanLeftOver, plan, cause, addon_id=addon_id)
-
-    def _record_left_over(
-        self, event: type[LeftOver], plan: BoughtPlan, cause: Cause, **facts: Any
-    ) -> None:
-        known_as = facts.get("addon_id") or facts["endpoint_id"]
-        self.record(event, cause, plan=plan, cost=plan.cost_of(known_as), **facts)
+            cost = plan.cost_of(addon_id)
+            self.record(Link.PlanLeftOver, cause, addon_id=addon_id, plan=plan, cost=cost)
 
     def add_plan(self, activation_id: UUID, plan: BoughtPlan, addon: Addon, cause: Cause) -> None:
         """Note that the open change has put a plan on the link."""

@@ -1,6 +1,6 @@
 """A change of the plans of a link: first the removals, then the top-ups, one step each."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from datetime import datetime
 from typing import Any, ClassVar, Self
@@ -8,15 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.accounts.paid_price import (
-    GivenBack,
-    PaidPrice,
-    RefundReason,
-    Repaying,
-    Repayment,
-    reasons_of,
-    refund_reason,
-)
+from domain.accounts.paid_price import GivenBack, PaidPrice, Repaying, Repayment
 from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
@@ -118,9 +110,6 @@ class PlanChange(Refundable):
         refunds: list[Repayment]
         settled_at: datetime | None
         reason: str | None = field(default=None, kw_only=True)
-
-        def reasons(self) -> Mapping[UUID, RefundReason]:
-            return reasons_of(self.refunds, refund_reason(self.code))
 
     class Finished(Event):
         """Nothing of this change can happen any more, so the link can take another change."""

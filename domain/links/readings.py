@@ -151,7 +151,7 @@ class LinkReadings:
             link=link,
             usage=usage,
             plans=plans_of(link, usage, self.clock()),
-            name=self.open_text(link.organization_id, link.id, link.name),
+            name=open_text(self.vault, link.organization_id, link.id, link.name),
             code=code,
             stale=live and not is_live,
             is_live=is_live,
@@ -201,10 +201,6 @@ class LinkReadings:
             return code.lpa
         raise NotFound(ERASED) if link.lpa is not None else NetworkUnavailable
 
-    def open_text(self, organization_id: UUID, link_id: UUID, text: Sealed | None) -> str | None:
-        """Return a stored name; None if there is none, or if it was erased."""
-        return open_text(self.vault, organization_id, link_id, text)
-
     def open_code(
         self, organization_id: UUID, link_id: UUID, sealed: Sealed | None
     ) -> ActivationCode | None:
@@ -217,7 +213,7 @@ class LinkReadings:
 
         def change(newest: Link) -> None:
             owner = newest.organization_id
-            if name != self.open_text(owner, newest.id, newest.name):
+            if name != open_text(self.vault, owner, newest.id, newest.name):
                 newest.rename(seal_text(self.vault, owner, newest.id, name, cause), cause)
 
         return self.log.update(link, change)

@@ -14,7 +14,8 @@ outcome is looked up before anything is repeated. This is alike for all of them:
 | under way | else | START: an intent, the first one with its price, then the call |
 
 Six rows are all calls there are. Each is a class that says what is its own; `domain.links.driver`
-does the rest. A row of a request has no deadline; what a worker makes fails at that of its request.
+does the rest, and `next_step` names the intents of requests. A row of a request has no deadline;
+what a worker makes fails at that of its request.
 
 | row | started by | repeated | looked up by | cleaned up when it has failed |
 |---|---|---|---|---|

@@ -12,13 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.accounts.paid_price import (
-    PaidPrice,
-    RefundReason,
-    Repaying,
-    Repayment,
-    reasons_of,
-)
+from domain.accounts.paid_price import PaidPrice, RefundReason, Repaying, Repayment
 from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.accounts.wallet import Refund
 from domain.cause import Cause
@@ -116,6 +110,7 @@ class BulkJob(Refundable):
         """`errors` are messages without personal data, in the order of `indexes`."""
 
         TOPIC = "bulk_job.items_failed"
+        WHY = "lookup_unavailable"
 
         slice_index: int
         indexes: list[int]
@@ -127,9 +122,6 @@ class BulkJob(Refundable):
             aggregate.attempts.pop(self.slice_index, None)
             aggregate.settlements.append(self)
 
-        def reasons(self) -> Mapping[UUID, RefundReason]:
-            return reasons_of([self.refund], "lookup_unavailable")
-
     class Finished(Event):
         TOPIC = "bulk_job.finished"
         SETS = sets(finished_at=fact("timestamp"))
@@ -138,13 +130,11 @@ class BulkJob(Refundable):
         """The job has ended; its `count` items without an outcome were cancelled."""
 
         TOPIC = "bulk_job.cancelled"
+        WHY = "cancelled"
         SETS = sets(cancelled_count=fact("count"), finished_at=fact("timestamp"))
 
         count: int
         refund: Repayment | None
-
-        def reasons(self) -> Mapping[UUID, RefundReason]:
-            return reasons_of([self.refund], "cancelled")
 
     class RefundedByHand(RefundByHand):
         TOPIC = "bulk_job.refunded_by_hand"

@@ -17,6 +17,8 @@ from datetime import datetime, timedelta
 from threading import Event, RLock
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
+
 from domain.aggregates import topics_but
 from domain.log.log import EventRef, Poisoned, Stored, Stretch
 from projections.engine.database import is_outage
@@ -265,7 +267,7 @@ class Consumer(ABC):
             self.finish()
         for each in active:
             self._pauses.pop(each.name, None)
-        return [each._replace(position=max(each.position, last.position)) for each in active]
+        return [replace(each, position=max(each.position, last.position)) for each in active]
 
     def _is_due(self) -> bool:
         """Tell whether a position that need not move moves all the same."""
@@ -280,7 +282,7 @@ class Consumer(ABC):
         with self._database.writing() as connection:
             self._positions.advance(connection, behind, skipped)
         self._skipped, self._moved_at = None, time.monotonic()
-        return [each._replace(position=skipped.position) for each in active]
+        return [replace(each, position=skipped.position) for each in active]
 
     def _beat(self, active: Sequence[Position], now: datetime) -> None:
         last = self._beat_at

@@ -49,7 +49,7 @@ class Freshness:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._known: Mapping[str, Position] = {}
-        self._refreshed_at = -REFRESH_S
+        self._refreshed_at = float("-inf")
 
     def is_stale(self, name: str) -> tuple[bool, datetime | None]:
         """Return whether a read model has been behind for long, and when it was last up to date."""

@@ -10,25 +10,16 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Uuid,
-    select,
-)
+from msgspec import Struct
+from sqlalchemy import Connection, Integer, MetaData, Table, select
 
 from domain.cause import Clock
-from domain.ids import as_id
 from domain.log.log import EventRef, Log
-from projections.engine.database import Database, from_micros, to_micros
+from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement
 from projections.engine.inserting import driver_of, upsert
 from projections.engine.read_model import ReadModel
+from projections.engine.shape import Stored
 
 _ADVANCE = (
     "UPDATE follower_positions SET position = $2, stream_id = $3, stream_version = $4, "
@@ -41,7 +32,7 @@ LAG_EVENTS_MAX = 100_000  # As many are counted at each scrape.
 _LOCK = "WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(4985371)) "
 
 
-class Position(NamedTuple):
+class Position(Struct, frozen=True):
     """A position in the log and the event that stood there, by which a restored log is noticed.
 
     `caught_up_at` is when the follower last saw that nothing was left to read.
@@ -57,6 +48,9 @@ class Position(NamedTuple):
     failed_at: datetime | None
 
 
+STORED = Stored(Position, version=Integer, stream_version=Integer)
+
+
 class Fenced(Exception):
     """Raised when another process has moved a position: roll back and read it again."""
 
@@ -66,24 +60,12 @@ class Positions:
 
     def __init__(self) -> None:
         self.metadata = MetaData()
-        self.rows = Table(
-            "follower_positions",
-            self.metadata,
-            Column("name", String, primary_key=True),
-            Column("version", Integer, nullable=False),
-            Column("position", BigInteger, nullable=False),
-            Column("stream_id", Uuid),
-            Column("stream_version", Integer, nullable=False),
-            Column("caught_up_at", BigInteger),
-            Column("failure", String),
-            Column("failed_at", BigInteger),
-        )
-        columns = self.rows.c
-        self._all = HotStatement(select(self.rows).order_by(columns.name))
+        self.rows = Table("follower_positions", self.metadata, *STORED.columns("name"))
+        self._all = HotStatement(select(self.rows).order_by(self.rows.c.name))
 
     def all(self, database: Database) -> dict[str, Position]:
         """Read every position, in the order of names."""
-        return {row[0]: _read(row) for row in database.rows(self._all)}
+        return {row[0]: STORED.read(row) for row in database.rows(self._all)}
 
     def get(self, connection: Connection, name: str, *, locked: bool = False) -> Position | None:
         """Read one position, perhaps `locked` until the end of the transaction.
@@ -93,7 +75,7 @@ class Positions:
         statement = select(self.rows).where(self.rows.c.name == name)
         row = connection.execute(statement.with_for_update() if locked else statement)
         found = row.one_or_none()
-        return _read(found) if found else None
+        return STORED.read(found) if found else None
 
     def start(self, connection: Connection, name: str, version: int, last: EventRef | None) -> None:
         """Start or restart a follower behind an event; None means before the first event.
@@ -172,20 +154,6 @@ def _update(
                 driver.write(f"{change} {where}", (old, *values), check)
             else:
                 driver.write(f"{_LOCK}{change} FROM turn {where}", (old, *values), check)
-
-
-def _read(row: Sequence[Any]) -> Position:
-    name, version, position, stream_id, stream_version, caught_up_at, failure, failed_at = row
-    return Position(
-        name=name,
-        version=version,
-        position=position,
-        stream_id=None if stream_id is None else as_id(stream_id),
-        stream_version=stream_version,
-        caught_up_at=from_micros(caught_up_at),
-        failure=failure,
-        failed_at=from_micros(failed_at),
-    )
 
 
 @dataclass(frozen=True, slots=True)

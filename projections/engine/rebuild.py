@@ -45,24 +45,11 @@ def ignore_progress(_position: int, _goal: int) -> None:
     """Ignore the progress."""
 
 
-def fill(
-    log: Log, database: Database, model: ReadModel, until: int, progress: Progress = ignore_progress
-) -> tuple[ReadModel, EventRef | None]:
-    """Make a new generation of a model's tables and fill it up to a position.
-
-    Returns the new model and the place of the last event in it. Either swap it in or `discard` it.
-    """
-    filling = Filling(database, [model])
-    filling.run(log, until, progress)
-    for failure in filling.failures:
-        raise failure
-    return filling.fresh[model.name], filling.last
-
-
 class Filling:
     """New tables of several read models, filled together so that the log is read once.
 
-    A model whose handler raises is left out and its error kept; the others go on.
+    A model whose handler raises is left out and its error kept; the others go on. What is not
+    swapped in must be discarded.
     """
 
     def __init__(self, database: Database, models: Sequence[ReadModel]) -> None:
@@ -98,23 +85,15 @@ class Filling:
             except Exception as error:
                 if is_outage(error):
                     raise
-                self.fail(name, error)
+                self.discard(name)
+                self.failures.append(error)
 
-    def fail(self, name: str, error: Exception) -> None:
-        """Leave a model out and keep its error."""
-        discard(self._database, self.fresh.pop(name))
-        self.failures.append(error)
-
-    def discard(self) -> None:
-        """Drop all tables that are not swapped in."""
-        while self.fresh:
-            discard(self._database, self.fresh.popitem()[1])
-
-
-def discard(database: Database, model: ReadModel) -> None:
-    """Drop the tables of a generation."""
-    with database.writing() as connection:
-        model.metadata.drop_all(connection)
+    def discard(self, *names: str) -> None:
+        """Drop the tables of these models, or all that are left."""
+        for name in names or [*self.fresh]:
+            fresh = self.fresh.pop(name)
+            with self._database.writing() as connection:
+                fresh.metadata.drop_all(connection)
 
 
 def drop_orphans(database: Database) -> None:

@@ -1,14 +1,15 @@
 """Verify a read model: rebuild it beside the live one and compare the two."""
 
 from collections.abc import Iterator
-from itertools import islice
+from heapq import merge
+from itertools import groupby, islice
 from typing import Any
 
 from sqlalchemy import Connection, CursorResult, String, Table, select
 
 from projections.engine.positions import Source, belongs
 from projections.engine.read_model import ReadModel
-from projections.engine.rebuild import Progress, discard, fill, ignore_progress
+from projections.engine.rebuild import Filling, Progress, ignore_progress
 
 DIFFERENCES_MAX = 5  # Per table; the first differences say enough.
 
@@ -26,12 +27,15 @@ def differences(
             return [f"read model {model.name} stopped: {position.failure}"]
         if not belongs(log, position):
             return [f"read model {model.name} stands on an event that the log does not have"]
-        fresh, _ = fill(log, database, model, position.position, progress)
+        filling = Filling(database, [model])
+        filling.run(log, position.position, progress)
+        for failure in filling.failures:
+            raise failure
         try:
             with database.snapshot() as rebuilt:
-                return list(_compare(live, rebuilt, model, fresh))
+                return list(_compare(live, rebuilt, model, filling.fresh[model.name]))
         finally:
-            discard(database, fresh)
+            filling.discard()
 
 
 def _compare(
@@ -49,20 +53,14 @@ def _compare(
 
 def _differing_keys(ours: Iterator[Any], theirs: Iterator[Any], keys: int) -> Iterator[Any]:
     """Walk two tables in the order of their keys; yield each key whose rows differ."""
-    mine, other = next(ours, None), next(theirs, None)
-    while mine is not None or other is not None:
-        my_key = None if mine is None else tuple(mine[:keys])
-        other_key = None if other is None else tuple(other[:keys])
-        if my_key == other_key:
-            if mine != other:
-                yield my_key
-            mine, other = next(ours, None), next(theirs, None)
-        elif other_key is None or (my_key is not None and my_key < other_key):
-            yield my_key
-            mine = next(ours, None)
-        else:
-            yield other_key
-            other = next(theirs, None)
+
+    def key_of(row: Any) -> Any:
+        return tuple(row[:keys])
+
+    for key, found in groupby(merge(ours, theirs, key=key_of), key_of):
+        mine, *others = found  # Of each table one, or nothing.
+        if others != [mine]:
+            yield key
 
 
 def _rows(connection: Connection, table: Table) -> CursorResult[Any]:

@@ -6,17 +6,16 @@ Slices of jobs, links in the making or on their way out, changes of plans, lost 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from uuid import UUID
 
+from msgspec import Struct
 from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
     Integer,
-    String,
     Table,
-    Uuid,
     bindparam,
     func,
     select,
@@ -25,7 +24,6 @@ from sqlalchemy import (
 
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.cause import AHEAD_MAX
-from domain.ids import as_id
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
@@ -36,6 +34,7 @@ from projections.engine.database import from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import upsert
 from projections.engine.read_model import ReadModel, execute_many
+from projections.engine.shape import Stored
 
 Kind = Literal["link", "plan_change", "lost_order", "slice", "fee"]
 
@@ -45,7 +44,7 @@ SOON = timedelta(seconds=0.5)
 WHOLE, FEE = -1, -2  # The part of a link, change or lost order, and of a fee.
 
 
-class Due(NamedTuple):
+class Due(Struct, frozen=True):
     """A piece of work: a stream as a whole, or the slice of a job whose index is `part`."""
 
     id: UUID
@@ -57,6 +56,9 @@ class Due(NamedTuple):
     @property
     def kind(self) -> Kind:
         return self.owner.split()[0]  # type: ignore[return-value]  # `owner_of` put it there.
+
+
+STORED = Stored(Due, part=Integer)
 
 
 def owner_of(kind: Kind, organization_id: UUID) -> str:
@@ -142,11 +144,7 @@ class DueList(ReadModel):
         """Define the table, and once the statements, which batches, messages and beats run."""
         self.rows = self.table(
             "due",
-            Column("id", Uuid, primary_key=True),
-            Column("part", Integer, primary_key=True, autoincrement=False),
-            Column("owner", String, nullable=False),
-            Column("begun_at", BigInteger, nullable=False),
-            Column("due_at", BigInteger, nullable=False),
+            *STORED.columns("id", "part"),
             Column("position", BigInteger, nullable=False),
             Column("item_count", Integer, nullable=False),
             self.index("due_in_turn", "owner", "due_at", "position", "part"),
@@ -155,7 +153,7 @@ class DueList(ReadModel):
         self._gone = HotStatement(self.rows.delete().where(OneOf(columns.id, "ended")))
         self._any = HotStatement(select(columns.part).where(columns.id == bindparam("of")).limit(1))
         self._items = HotStatement(select(func.sum(columns.item_count)).where(owner))
-        self._all = select(*(columns[each] for each in Due._fields))
+        self._all = select(*(columns[each] for each in STORED.names))
         first = self._all.where(owner, text(_IS_DUE)).limit(bindparam("most"))
         in_turn = (columns.due_at, columns.position, columns.part)
         self._first = HotStatement(first.order_by(*in_turn))
@@ -265,17 +263,11 @@ def _moments(now: datetime) -> dict[str, int]:
 
 
 def _read(rows: Iterable[Sequence[Any]]) -> list[Due]:
-    return [Due(as_id(id_), part, owner, *map(from_micros, at)) for id_, part, owner, *at in rows]
+    return [*map(STORED.read, rows)]
 
 
 def _row(position: int, event: Any, part: int, due_at: datetime, count: int = 1) -> dict[str, Any]:
     kind: Kind = next((kind for kind, of in KINDS.items() if isinstance(event, of)), "link")
-    return {
-        "id": event.originator_id,
-        "part": part,
-        "owner": owner_of(kind, event.organization_id),
-        "begun_at": to_micros(event.timestamp),
-        "due_at": to_micros(due_at),
-        "position": position,
-        "item_count": count,
-    }
+    owner = owner_of(kind, event.organization_id)
+    due = Due(event.originator_id, part, owner, event.timestamp, due_at)
+    return {**STORED.row(due), "position": position, "item_count": count}

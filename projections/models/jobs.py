@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 from uuid import UUID
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 from sqlalchemy import (
@@ -20,7 +19,6 @@ from sqlalchemy import (
     Select,
     String,
     Table,
-    Uuid,
     bindparam,
     func,
     literal,
@@ -39,7 +37,7 @@ from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel, execute_many
-from projections.engine.shape import Stored
+from projections.engine.shape import Stored, stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,19 @@ _COUNTS = ("total_count", "completed_count", "failed_count", "cancelled_count")
 STORED = Stored(JobCounts, **dict.fromkeys(_COUNTS, Integer))
 CHANGING = (*_COUNTS[1:], "by_hand_micros", "moved_at", "finished_at", "status")
 FORGET_MAX = 500  # Jobs named in one statement.
-_PARTS = ("job_id", "position", "indexes", "errors", "month", "box")
+
+
+class _Part(Struct):
+    """A settlement as the table has it."""
+
+    job_id: UUID
+    position: int
+    indexes: list[int]
+    errors: list[str] | None
+    results: Annotated[Sealed | None, stored("parts", "")]
+
+
+PARTS = Stored(_Part)
 
 
 class Jobs(ReadModel):
@@ -154,7 +164,8 @@ class Jobs(ReadModel):
 
     def build(self) -> Sequence[Table]:
         """Define the tables and the statements that run often."""
-        self.jobs, self.settlements = self._rows(), self._parts()
+        parts = PARTS.columns("job_id", "position")
+        self.jobs, self.settlements = self._rows(), self.table("job_settlements", *parts)
         columns = self.jobs.c
         self._one = HotStatement(_whole_job(self.jobs, self.settlements))
         own = columns.id == bindparam("job"), columns.organization_id == bindparam("organization")
@@ -176,17 +187,6 @@ class Jobs(ReadModel):
             # A page is counted and found in these indexes alone; it reads only jobs that it shows.
             self.index("jobs_listed", "organization_id", "position", "month"),
             self.index("jobs_by_status", "organization_id", "status", "position", "month"),
-        )
-
-    def _parts(self) -> Table:
-        return self.table(
-            "job_settlements",
-            Column("job_id", Uuid, primary_key=True),
-            Column("position", BigInteger, primary_key=True, autoincrement=False),
-            Column("indexes", String, nullable=False),
-            Column("errors", String),
-            Column("month", String),
-            Column("box", LargeBinary),
         )
 
     def _build_lists(self) -> None:
@@ -229,7 +229,8 @@ class Jobs(ReadModel):
                     sealed = {"position": position, "box": event.personal.box}
                     new.append({"id": event.originator_id, **sealed})
                 case BulkJob.ItemsCompleted() | BulkJob.ItemsFailed():
-                    settled.append(_settlement(position, event))
+                    part = _Part(event.originator_id, position, *_outcome(event))
+                    settled.append(PARTS.row(part))
             if event.originator_id in rows:
                 rows[event.originator_id].follow(event)
         now = {each.id: {**STORED.row(each), "status": each.status} for each in rows.values()}
@@ -332,29 +333,17 @@ def row_of(job: BulkJob) -> JobRow:
         finished_at=job.finished_at,
         moved_at=job.last_event_at,
     )
-    settlements = [
-        Settlement(event.indexes, event.errors, None)
-        if isinstance(event, BulkJob.ItemsFailed)
-        else Settlement(event.indexes, None, event.personal)
-        for event in job.settlements
-    ]
+    settlements = [Settlement(*_outcome(event)) for event in job.settlements]
     return JobRow(**asdict(counts), numbers=job.created.personal, settlements=settlements)
 
 
-def _settlement(
-    position: int, event: BulkJob.ItemsCompleted | BulkJob.ItemsFailed
-) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "job_id": event.originator_id,
-        "position": position,
-        "indexes": msgspec.json.encode(event.indexes).decode(),
-        "errors": None,
-        "month": None,
-        "box": None,
-    }
+def _outcome(
+    event: BulkJob.ItemsCompleted | BulkJob.ItemsFailed,
+) -> tuple[list[int], list[str] | None, Sealed | None]:
+    """Return what a settlement is made of."""
     if isinstance(event, BulkJob.ItemsFailed):
-        return row | {"errors": msgspec.json.encode(event.errors).decode()}
-    return row | {"month": event.personal.month, "box": event.personal.box}
+        return event.indexes, event.errors, None
+    return event.indexes, None, event.personal
 
 
 def _whole_job(jobs: FromClause, settlements: FromClause) -> Select[Any]:
@@ -371,13 +360,11 @@ def _whole_job(jobs: FromClause, settlements: FromClause) -> Select[Any]:
         jobs.c.month,
         jobs.c.box,
     ).where(jobs.c.id == bindparam("job"))
-    ended = select(*(settlements.c[name] for name in _PARTS)).where(
-        settlements.c.job_id == bindparam("job")
-    )
+    ended = select(settlements).where(settlements.c.job_id == bindparam("job"))
     part = union_all(numbers, ended).subquery()
     counters = (jobs.c[name] for name in STORED.names)
     return (
-        select(*counters, part.c.indexes, part.c.errors, part.c.month, part.c.box)
+        select(*counters, part)
         .join_from(jobs, part, part.c.job_id == jobs.c.id)
         .where(jobs.c.id == bindparam("job"), jobs.c.organization_id == bindparam("organization"))
         .order_by(part.c.position)
@@ -386,14 +373,7 @@ def _whole_job(jobs: FromClause, settlements: FromClause) -> Select[Any]:
 
 def _read(rows: Sequence[Sequence[Any]]) -> JobRow:
     *_, month, box = rows[0]
-    settlements = [_read_settlement(*row[len(STORED.names) :]) for row in rows[1:]]
+    parts = (PARTS.read(row[len(STORED.names) :]) for row in rows[1:])
+    settlements = [Settlement(each.indexes, each.errors, each.results) for each in parts]
     counts = asdict(STORED.read(rows[0]))
     return JobRow(**counts, numbers=Sealed(month, box), settlements=settlements)
-
-
-def _read_settlement(
-    indexes: str, errors: str | None, month: str | None, box: bytes | None
-) -> Settlement:
-    details = None if errors is None else msgspec.json.decode(errors)
-    results = None if month is None or box is None else Sealed(month, box)
-    return Settlement(msgspec.json.decode(indexes), details, results)

@@ -92,31 +92,21 @@ class TransactionHours:
     def add(self, connection: Connection, entries: Sequence[Values]) -> None:
         """Add new entries, which must be in log order, so each wallet's by sequence."""
         rows: dict[tuple[int, str, int], dict[str, Any]] = {}
-        spans: dict[tuple[int, str, int], list[int]] = {}
         for entry in entries:
-            # An int, because UUIDs are hashed by slow Python code.
-            key = (entry["organization_id"].int, entry["kind"], entry["charged_at"] // HOUR)
-            row = rows.get(key)
-            if row is None:
-                facts = {"kind": key[1], "hour": key[2], "first": entry["sequence"]}
-                row = rows[key] = {"organization_id": entry["organization_id"], **facts, **NONE}
-                spans[key] = [entry["position"], 0]
-            row["count"] += 1
-            row["last"] = entry["sequence"]
-            spans[key][1] = entry["position"]
-            row["debit_micros" if entry["direction"] == "debit" else "credit_micros"] += entry[
-                "amount_micros"
-            ]
-        totals: dict[tuple[str, int], dict[str, Any]] = {}
-        for key, row in rows.items():
-            first, last = spans[key]
-            empty = {**row, "organization_id": EVERYBODY, "first": first, **NONE}
-            total = totals.setdefault(key[1:], empty)
-            for name in ADDED:
-                total[name] += row[name]
-            total["first"], total["last"] = min(total["first"], first), max(total["last"], last)
-        every = [*rows.values(), *totals.values()]
-        upsert(connection, self.rows, every, added=ADDED, fixed=FIXED)
+            kind, hour = entry["kind"], entry["charged_at"] // HOUR
+            side = "debit_micros" if entry["direction"] == "debit" else "credit_micros"
+            mine, all_in_all = (entry["organization_id"], "sequence"), (EVERYBODY, "position")
+            for owner, order in (mine, all_in_all):
+                # An int, because UUIDs are hashed by slow Python code.
+                row = rows.get((owner.int, kind, hour))
+                if row is None:
+                    facts = {"kind": kind, "hour": hour, "first": entry[order]}
+                    row = {"organization_id": owner, **facts, **NONE}
+                    rows[owner.int, kind, hour] = row
+                row["count"] += 1
+                row["last"] = entry[order]
+                row[side] += entry["amount_micros"]
+        upsert(connection, self.rows, [*rows.values()], added=ADDED, fixed=FIXED)
 
     def span(
         self,
@@ -131,55 +121,33 @@ class TransactionHours:
         Whole hours are summed from the counters; in an hour that is cut the entries are counted.
         """
         since, until = within
-        columns, last_hour = self.rows.c, (until - 1) // HOUR
-        cut = {since // HOUR} if since % HOUR else set[int]()
-        cut |= {last_hour} if until % HOUR else set()
-        statement = select(
-            func.coalesce(func.sum(columns.count), 0),
-            func.min(columns.first),
-            func.max(columns.last),
-        ).where(
-            columns.organization_id == organization_id,
-            columns.kind.in_(kinds),
-            columns.hour.between(since // HOUR, last_hour),
-            columns.hour.not_in(cut) if cut else true(),
+        hours, sequence, last_hour = self.rows.c, entries.c.sequence, (until - 1) // HOUR
+        cut = {each // HOUR for each in within if each % HOUR}
+        mine = hours.organization_id == organization_id, hours.kind.in_(kinds)
+        first, last = func.min(hours.first), func.max(hours.last)
+        whole = select(func.coalesce(func.sum(hours.count), 0), first, last).where(
+            *mine,
+            hours.hour.between(since // HOUR, last_hour),
+            hours.hour.not_in(cut) if cut else true(),
         )
-        spans = [Span(*connection.execute(statement).one())]
+        spans = [Span(*connection.execute(whole).one())]
         for hour in cut:
+            in_hour = (select(each).where(*mine, hours.hour == hour) for each in (first, last))
+            low, high = (each.scalar_subquery() for each in in_hour)
             part = max(since, hour * HOUR), min(until, (hour + 1) * HOUR) - 1
-            spans.append(self._part(connection, entries, organization_id, kinds, hour, part))
+            counted = select(func.count(), func.min(sequence), func.max(sequence)).where(
+                entries.c.organization_id == organization_id,
+                sequence.between(low, high),
+                entries.c.charged_at.between(*part),
+                entries.c.kind == kinds[0] if len(kinds) == 1 else true(),
+            )
+            spans.append(Span(*connection.execute(counted).one()))
         found = [each for each in spans if each.matching]
         return Span(
             int(sum(each.matching for each in found)),
             min((each.first for each in found), default=1),
             max((each.last for each in found), default=0),
         )
-
-    def _part(  # noqa: PLR0913  # The organization, the kinds and the time.
-        self,
-        connection: Connection,
-        entries: Table,
-        organization_id: UUID,
-        kinds: Sequence[str],
-        hour: int,
-        part: tuple[int, int],
-    ) -> Span:
-        """Count the entries in a part of an hour, between the hour's two sequences."""
-        columns, sequence = self.rows.c, entries.c.sequence
-        in_hour = (
-            columns.organization_id == organization_id,
-            columns.kind.in_(kinds),
-            columns.hour == hour,
-        )
-        first = select(func.min(columns.first)).where(*in_hour).scalar_subquery()
-        last = select(func.max(columns.last)).where(*in_hour).scalar_subquery()
-        statement = select(func.count(), func.min(sequence), func.max(sequence)).where(
-            entries.c.organization_id == organization_id,
-            sequence.between(first, last),
-            entries.c.charged_at.between(*part),
-            entries.c.kind == kinds[0] if len(kinds) == 1 else true(),
-        )
-        return Span(*connection.execute(statement).one())
 
 
 REPLAYED = (Wallet.Moved, Repaying, ByOperator)

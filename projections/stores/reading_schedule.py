@@ -89,19 +89,8 @@ class ReadingSchedule:
 
     def enter(self, new: Sequence[DueReading], now: datetime) -> None:
         """Give new links their first turn; those that have a row keep it."""
-        at = to_micros(now)
-        rows = [
-            {
-                "link_id": each.link_id,
-                "organization_id": each.organization_id,
-                "network": each.network,
-                "position": each.position,
-                "due_at": to_micros(each.due_at),
-                "answered_at": at,
-                "ends_at": None,
-            }
-            for each in new
-        ]
+        fresh = {"answered_at": to_micros(now), "ends_at": None}
+        rows = [{**each._asdict(), "due_at": to_micros(each.due_at), **fresh} for each in new]
         with self._database.writing() as connection:
             insert_new(connection, self._rows, rows)
 

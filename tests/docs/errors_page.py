@@ -39,7 +39,7 @@ def table() -> str:
 
 def _again(row: Row) -> str:
     """Say what `retryable` will be; nothing where a reply does not have it."""
-    stated = error_detail(problems.Problem(row.status, row.code, row.message)).details
+    stated = error_detail(problems.Problem(row.status, row.message, code=row.code)).details
     return AGAIN[row.retryable] if stated else "–"
 
 

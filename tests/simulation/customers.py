@@ -6,7 +6,6 @@ from uuid import UUID
 
 from flask.testing import FlaskClient
 
-from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.http.application import create_app
 from domain.accounts.organization import SCOPES
 from domain.accounts.wallet import Deposit, Wallet, wallet_id
@@ -190,12 +189,8 @@ class Customers:
         made = self.roles.made.get(request.about)
         endpoint_id = self._world.link(made).endpoint_id if made is not None else None
         if endpoint_id is not None:
-            simulator = self._world.simulator
             with suppress(NoSuchEndpoint):  # It may be ended.
-                if isinstance(simulator, SimulatedNetwork):
-                    simulator.play(endpoint_id, lambda it, now: it.stopped("inactive", now))
-                else:
-                    simulator.deactivate(endpoint_id)
+                self._world.deactivate(endpoint_id)
 
     def import_at_last(self) -> None:
         """Send the file again that may have got no answer."""

@@ -32,7 +32,7 @@ from tests.simulation.hazards import TWIN
 from tests.simulation.outside import Lookups
 from workers.actors import register
 from workers.dispatcher import Dispatcher
-from workers.routes import Message, Publisher, plan_change_message
+from workers.routes import Message, Publisher, saga_message
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -195,7 +195,7 @@ class Machine(Process):
             if stored[0].topic in INTENTS and hazards.strikes(TWIN):
                 self.stops_if_dead()
                 self.world.meet_a_twin(
-                    self, plan_change_message(UUID(str(stored[0].originator_id)))
+                    self, saga_message("plan_change", UUID(str(stored[0].originator_id)))
                 )
             self.passes("before a commit")
             if hazards.strikes("the commit is refused"):

@@ -44,6 +44,9 @@ class OrderWorld(World):
         network.settles_after = SETTLES_AFTER
         return network
 
+    def deactivate(self, endpoint_id: str) -> None:
+        self.book.of(endpoint_id).status = "inactive"
+
     def check_network(self, books: Books, links: Sequence[Link]) -> None:
         """Expect each order in one place, and on each link its plans and no others."""
         check_orders(self.book, books, self.foreign)

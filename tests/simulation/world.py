@@ -74,6 +74,10 @@ class World:
             wait=lambda seconds: self.clock.forward(seconds=seconds),
         )
 
+    def deactivate(self, endpoint_id: str) -> None:
+        """Make an endpoint inactive, as the network does by itself."""
+        self.simulator.play(endpoint_id, lambda it, now: it.stopped("inactive", now))
+
     def reach(self, machine: Machine) -> Any:
         """Return the network as one process reaches it."""
         return WatchedNetwork(machine, self.late)

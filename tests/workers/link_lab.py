@@ -194,8 +194,9 @@ class Lab(Customer):
             return False
         return True
 
-    def sweep(self) -> None:
-        """Follow the log and ask for what is due; it is worked on at once."""
+    def sweep(self, after_s: float = 0.0) -> None:
+        """Follow the log and ask for what is due by then; it is worked on at once."""
+        self.clock.forward(seconds=after_s)
         self.process.projector.catch_up()
         self.process.due_work.beat()
 

@@ -10,7 +10,7 @@ from tests.installation import CountingProvider, Installation, Process, numbers,
 from tests.workers.jobs import Work
 from tests.workers.queueing import working
 from workers.routes import Message as AskedWork
-from workers.routes import fees_message, link_message, plan_change_message, slice_message
+from workers.routes import fees_message, saga_message, slice_message
 
 
 @pytest.fixture
@@ -47,11 +47,11 @@ EARLIER_MESSAGES = [
         written("lookup", "work_slice", f'"{ID}",3', "6d9a190b-d2cd-410e-93e4-011da559ee87"),
     ),
     (
-        link_message(UUID(ID)),
+        saga_message("link", UUID(ID)),
         written("provision", "work_link", f'"{ID}"', "a23af60f-2b60-4ca1-9545-da77ca79ad1a"),
     ),
     (
-        plan_change_message(UUID(ID)),
+        saga_message("plan_change", UUID(ID)),
         written("provision", "work_plan_change", f'"{ID}"', "2c467276-04f6-4de6-a945-47cdf99a5718"),
     ),
     (fees_message(), written("billing", "charge_fees", "", "f8027b9d-9782-4685-be2a-f967eb355ae5")),

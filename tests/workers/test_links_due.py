@@ -18,7 +18,7 @@ from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
 from tests.workers.queueing import Queue
 from workers import work
-from workers.routes import link_message
+from workers.routes import saga_message
 from workers.work import ASKED_MAX, BACKLOG_MAX, Work
 
 
@@ -135,7 +135,7 @@ def held(asked: Asked, organization_id: UUID, network: str = SIMULATED) -> Itera
     """Let a thread work for an organization at a network until the end."""
     gate = Gate()
     with ThreadPoolExecutor(1) as thread:
-        arguments = network, organization_id, link_message(uuid4()), gate
+        arguments = network, organization_id, saga_message("link", uuid4()), gate
         working = thread.submit(asked.work.in_turn, *arguments)
         gate.wait()
         yield
@@ -146,7 +146,7 @@ def held(asked: Asked, organization_id: UUID, network: str = SIMULATED) -> Itera
 def is_done(asked: Asked, organization_id: UUID, network: str = SIMULATED) -> bool:
     """Do some work; tell whether there was a thread for it."""
     done: list[object] = []
-    message = link_message(organization_id)
+    message = saga_message("link", organization_id)
     asked.work.in_turn(network, organization_id, message, lambda: done.append(message))
     return bool(done)
 
@@ -182,7 +182,7 @@ def test_work_that_fails_gives_its_thread_to_the_next(lab: Lab) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        asked.work.in_turn(SIMULATED, one, link_message(uuid4()), fail)
+        asked.work.in_turn(SIMULATED, one, saga_message("link", uuid4()), fail)
     assert asked.taken() == [one]
     assert is_done(asked, one)
 

@@ -90,8 +90,10 @@ def test_a_link_that_its_network_has_stopped_for_good_can_be_ended(orders: Order
     check(lab)
 
 
-def test_a_cancelled_esim_is_given_back_and_free_for_another_order(orders: Orders) -> None:
+@pytest.mark.parametrize("after_s", [4, 5])  # Then a worker settles it, before the request.
+def test_a_cancelled_esim_is_given_back_and_free_again(orders: Orders, after_s: int) -> None:
     lab = orders()
+    lab.network.after("take_back", lambda: lab.sweep(after_s))
     lab.book.resells = True
     link = lab.finish(lab.create().id, "cancel")
     assert [each.taken_back for each in lab.book.orders] == [True]

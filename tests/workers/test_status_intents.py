@@ -213,12 +213,7 @@ def test_a_status_is_not_kept_by_a_look_before_the_call_had_its_effect(lab: Lab)
 @pytest.mark.parametrize("call", ["suspend", "remove_endpoint"])
 def test_the_sweep_and_the_request_may_settle_one_intent_at_once(lab: Lab, call: str) -> None:
     link_id = a_link(lab, "active")
-
-    def sweep() -> None:
-        lab.clock.forward(seconds=5)
-        lab.sweep()
-
-    lab.network.after(call, sweep)
+    lab.network.after(call, lambda: lab.sweep(after_s=5))
     if call == "suspend":
         lab.switch(link_id, "suspended")
     else:

@@ -36,7 +36,7 @@ class Login:
         self._is_refused = is_refused
         self._token = ""
         self._lock = Lock()
-        self._refused_s = -LOGIN_PAUSE_S
+        self._refused_s = float("-inf")
         self._refusal = ""
 
     def call(self, send: Callable[..., Reply], left_s: Callable[[], float], **parts: Any) -> Reply:

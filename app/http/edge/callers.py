@@ -1,6 +1,7 @@
 """Who calls: the bearer token of a request, and what a refused caller is told (RFC 6750)."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from app.http.edge.request import CURRENT, Given
@@ -61,16 +62,16 @@ def authenticate_machine(given: Given[Any], scope: str) -> str:
 
 def claims_of(given: Given[Any]) -> Claims:
     """Return the claims of the token of a request; raises Unauthorized without a valid one."""
-    authorization = given.environ.get("HTTP_AUTHORIZATION", "")
-    token = bearer_of(authorization)
+    token = bearer_of(given.environ)
     if token is None:
-        raise Unauthorized(MALFORMED if _PRESENTED.match(authorization) else MISSING)
+        is_presented = _PRESENTED.match(given.environ.get("HTTP_AUTHORIZATION", ""))
+        raise Unauthorized(MALFORMED if is_presented else MISSING)
     return given.parts.verifier.verify(token, given.at)
 
 
-def bearer_of(authorization: str) -> str | None:
-    """Return the token that a header presents, if it has the form of one."""
-    match = _BEARER.fullmatch(authorization)
+def bearer_of(environ: Mapping[str, Any]) -> str | None:
+    """Return the token of a request, if it has the form of one."""
+    match = _BEARER.fullmatch(environ.get("HTTP_AUTHORIZATION", ""))
     return None if match is None else match[1]
 
 
@@ -80,7 +81,7 @@ def challenge(refusal: Refused) -> dict[str, str]:
         return {}
     parts, given = [REALM], CURRENT.get()
     if isinstance(refusal, InsufficientScope):
-        parts += ['error="insufficient_scope"', f'scope="{given.scope}"']
+        parts += ['error="insufficient_scope"', f'scope="{given.operation.group.scope}"']
     elif _PRESENTED.match(given.environ.get("HTTP_AUTHORIZATION", "")):
         parts.append('error="invalid_token"')
     return {"WWW-Authenticate": ", ".join([*parts, f'error_description="{refusal}"'])}

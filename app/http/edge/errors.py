@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from app.bootstrap.container import Container
 from app.http.edge import problems, replies
 from app.http.edge.callers import challenge
-from app.http.edge.problems import Problem, problem_of_status, retry_after
+from app.http.edge.problems import Problem, retry_after
 from app.http.edge.request import CURRENT
 from app.security.key_file import SigningKeysError
 from app.watch.trouble import log_traceback, trouble_of
@@ -78,10 +78,10 @@ def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
     """Return what is told of an error, and headers that go with it."""
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         methods = ", ".join(sorted(error.valid_methods))  # They come from a set.
-        message, usual = f"This path takes only {methods}.", problems.WRONG_METHOD
-        return Problem(usual.status, usual.code, message), {"Allow": methods}
+        return Problem(405, f"This path takes only {methods}."), {"Allow": methods}
     if isinstance(error, HTTPException):  # Without its text, which may quote input.
-        return problem_of_status(error.code or problems.INTERNAL.status), {}
+        status = error.code or problems.INTERNAL.status
+        return problems.OF_STATUS.get(status) or Problem(status), {}
     given = CURRENT.get()
     if isinstance(error, NetworkUnavailable) and given.parts.gate.held:
         error = InstallationHeld()  # It was not asked, however well it is.

@@ -142,10 +142,27 @@ class Id(Reads, fields.Field[UUID]):
         raise ValidationError(NOT_AN_ID)
 
 
-def repeats(values: Sequence[Any]) -> dict[int, int]:
-    """Return where a value stands again, with the index at which it stood first."""
-    first: dict[Any, int] = {}
-    return {at: first[it] for at, it in enumerate(values) if first.setdefault(it, at) != at}
+class Few(Reads, fields.List[Any]):
+    """A list of at most `most` items: too many are one error, not one for each.
+
+    With `same`, which is told where an item stands again, each stands there only once.
+    """
+
+    def __init__(
+        self, item: fields.Field[Any], most: int, too_many: Any, same: str = "", **kwargs: Any
+    ) -> None:
+        super().__init__(item, **kwargs)
+        self.most, self.too_many, self.same = most, too_many, same
+
+    def read(self, value: Any) -> list[Any]:
+        if isinstance(value, list) and len(value) > self.most:
+            raise ValidationError(self.too_many)
+        items: list[Any] = super().read(value)
+        first = dict[Any, int]()
+        again = [(at, it) for at, it in enumerate(items) if first.setdefault(it, at) != at]
+        if self.same and again:
+            raise ValidationError({at: [self.same.format(first[it])] for at, it in again})
+        return items
 
 
 CLIENT_ID: Final = "cl_2f7f0e5c8d13"  # In all examples.

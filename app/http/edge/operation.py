@@ -105,7 +105,6 @@ class Operation:
     call: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
     inputs: Mapping[str, Schema] = field(init=False)  # In the order in which they are read.
     parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
-    refusals: frozenset[str] = frozenset()  # Its `codes`.
     described: dict[str, Any] = field(init=False)  # What the document says of it.
 
     def __call__(self, view: View) -> View:
@@ -117,7 +116,6 @@ class Operation:
         self.inputs = {name: kind() for name, kind in kinds.items() if kind is not None}
         fields = self.inputs["query"].fields if self.query else {}
         self.parameters = frozenset(each.data_key or name for name, each in fields.items())
-        self.refusals = frozenset(self.codes)
         check = self._check()
         self.call = lambda: view(*check())
         is_open = self.group.scope is None
@@ -141,8 +139,7 @@ class Operation:
     def _enter_context(self, **path: str) -> Given[Any]:
         """Return the context of the request, in which it is now known what answers it."""
         given = CURRENT.get()
-        given.parameters, given.scope, given.path = self.parameters, self.group.scope, path
-        given.codes = self.refusals
+        given.operation, given.path = self, path
         given.at = given.parts.gate.now()  # First: a wrong clock can judge no token.
         return given
 
@@ -321,6 +318,6 @@ def _refuse_unknown(given: Given[Any]) -> None:
     """Refuse what nobody reads in the query: a misspelt `dry_run` must not buy, nor play."""
     unknown = given.unknown_parameters(PROBLEMS_MAX)
     if unknown:
-        known = ", ".join(sorted(given.parameters or ())) or "none"
-        given.parameters = None  # What is refused is not ignored.
+        known = ", ".join(sorted(given.operation.parameters)) or "none"
+        given.operation = None  # What is refused is not ignored.
         raise ValidationFailed({name: [UNKNOWN_PARAMETER.format(known)] for name in unknown})

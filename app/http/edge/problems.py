@@ -26,84 +26,75 @@ BASIC = {"WWW-Authenticate": 'Basic realm="token", charset="UTF-8"'}
 
 
 class Problem(Refused):
-    """An error of HTTP itself; `cause` and `advice` are those of the guide."""
+    """An error of HTTP itself; `cause` and `advice` are those of the guide.
+
+    Its code and message are those that Python has for its status, unless they are given.
+    """
 
     retryable = False
 
     def __init__(
-        self, status: int, code: str, message: str, cause: str = "", advice: str = ""
+        self, status: int, message: str = "", cause: str = "", advice: str = "", code: str = ""
     ) -> None:
-        super().__init__(message)
-        self.status, self.code, self.message = status, code, message
+        known = HTTPStatus(status)
+        super().__init__(message or f"{known.phrase}.")
+        self.status, self.code, self.message = status, code or known.name, str(self)
         self.cause, self.advice = cause, advice
-
-
-def _bad_request(message: str) -> Problem:
-    return Problem(400, "BAD_REQUEST", message)
 
 
 BAD_REQUEST = Problem(
     400,
-    "BAD_REQUEST",
     "The request cannot be read; a body must be one JSON value in UTF-8, no name twice.",
     "the request cannot be read: the body is not JSON, or the request itself is not HTTP/1.1; the "
     "message says which",
     "correct the body",
 )
-UNKNOWN_PATH = Problem(404, "NOT_FOUND", "There is nothing at this path.")
+UNKNOWN_PATH = Problem(404, "There is nothing at this path.")
 WRONG_METHOD = Problem(
     405,
-    "METHOD_NOT_ALLOWED",
     "This path does not take this method.",
     "the path does not take the method; the message and `Allow` name those that it takes",
     "use one of these",
 )
 TOO_LARGE = Problem(
-    413, "PAYLOAD_TOO_LARGE", "The body is larger than 1 MiB.", advice="send less in one request"
+    413,
+    "The body is larger than 1 MiB.",
+    advice="send less in one request",
+    code="PAYLOAD_TOO_LARGE",
 )
 WRONG_MEDIA_TYPE = Problem(
     415,
-    "UNSUPPORTED_MEDIA_TYPE",
     "Send the body as JSON, not compressed, with Content-Type: application/json.",
     "the body is not JSON",
     "send `Content-Type: application/json`, not compressed",
 )
 INTERNAL = Problem(
     500,
-    "INTERNAL_ERROR",
     "Something went wrong on our side.",
     "a fault of ours",
     "tell us the `request_id`",
+    "INTERNAL_ERROR",
 )
 UNAVAILABLE = errors.ServiceUnavailable()
 
 # The server sends these itself, does not pass the request on, and closes the connection.
-BROKEN_HEAD = _bad_request("The first line or a header is not as HTTP has it (RFC 9112).")
-NO_HOST = _bad_request("The header Host is missing (RFC 9112, section 3.2).")
-MANY_HOSTS = _bad_request("There is more than one header Host (RFC 9112, section 3.2).")
-ODD_HOST = _bad_request("The header Host is no name or address, perhaps with a port (RFC 9112).")
-ODD_TARGET = _bad_request("The target is neither a path nor a URL of http or https (RFC 9112).")
-BROKEN_BODY = _bad_request("The chunks of the body are not as HTTP has them (RFC 9112).")
+BROKEN_HEAD = Problem(400, "The first line or a header is not as HTTP has it (RFC 9112).")
+NO_HOST = Problem(400, "The header Host is missing (RFC 9112, section 3.2).")
+MANY_HOSTS = Problem(400, "There is more than one header Host (RFC 9112, section 3.2).")
+ODD_HOST = Problem(400, "The header Host is no name or address, perhaps with a port (RFC 9112).")
+ODD_TARGET = Problem(400, "The target is neither a path nor a URL of http or https (RFC 9112).")
+BROKEN_BODY = Problem(400, "The chunks of the body are not as HTTP has them (RFC 9112).")
 TIMED_OUT = Problem(
-    408,
-    "REQUEST_TIMEOUT",
-    "The request was not complete in time.",
-    advice="send the same request faster",
+    408, "The request was not complete in time.", advice="send the same request faster"
 )
 URI_TOO_LONG = Problem(
-    414, "REQUEST_URI_TOO_LONG", "The URL is longer than 64 KiB.", advice="shorten it"
+    414, "The URL is longer than 64 KiB.", advice="shorten it", code="REQUEST_URI_TOO_LONG"
 )
 HEAD_TOO_LARGE = Problem(
-    431,
-    "REQUEST_HEADER_FIELDS_TOO_LARGE",
-    "There are over 100 headers, or over 64 KiB of them.",
-    advice="send fewer",
+    431, "There are over 100 headers, or over 64 KiB of them.", advice="send fewer"
 )
 NOT_IMPLEMENTED = Problem(
-    501,
-    "NOT_IMPLEMENTED",
-    "This method or transfer coding is not known here.",
-    advice="use plain HTTP/1.1",
+    501, "This method or transfer coding is not known here.", advice="use plain HTTP/1.1"
 )
 
 # Any request may get these, whatever its operation; nearly all of them come from the server.
@@ -117,16 +108,10 @@ OF_EVERY_REQUEST = (
     NOT_IMPLEMENTED,
     UNAVAILABLE,
 )
-_OF_STATUS = {
+OF_STATUS = {
     each.status: each for each in (*OF_EVERY_REQUEST, UNKNOWN_PATH, WRONG_METHOD, WRONG_MEDIA_TYPE)
 }
-CODES = sorted({*errors.REFUSALS, *(each.code for each in _OF_STATUS.values())})
-
-
-def problem_of_status(status: int) -> Refused:
-    """Return the error of a bare status: ours, or else one with the names of HTTP."""
-    known = HTTPStatus(status)
-    return _OF_STATUS.get(status) or Problem(status, known.name, f"{known.phrase}.")
+CODES = sorted({*errors.REFUSALS, *(each.code for each in OF_STATUS.values())})
 
 
 def retry_after(error: Refused) -> dict[str, str]:

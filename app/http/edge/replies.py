@@ -12,7 +12,7 @@ from functools import cache
 from hashlib import blake2b
 from http import HTTPStatus
 from types import new_class
-from typing import Annotated, Any, Final, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 from flask import Response
@@ -23,15 +23,13 @@ from app.http.edge.problems import CODES, OAUTH_STATUS, oauth_code
 from app.http.edge.request import CURRENT, REQUEST_ID, UUID_FORM, Given, current_request
 from app.http.edge.schemas import example_of
 from domain.errors import Refused, ValidationFailed
+from domain.lookups.single import LookupResult, PendingLookup
 from projections.engine.freshness import wait_until_projected
 from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, means, one_of
 
 Data = TypeVar("Data")
 Details = TypeVar("Details")
 Explained = TypeVar("Explained")
-Result = TypeVar("Result")
-Result_co = TypeVar("Result_co", covariant=True)
-
 
 LATER = "app.later"  # Where the gateway finds what a reply may wait for.
 IGNORED_MAX = 10  # Parameters of a query that a reply names.
@@ -243,31 +241,17 @@ class Answer(Struct):
     later: Any = None
 
 
-class Pending(Protocol[Result_co]):
-    """What only has to be committed."""
-
-    def submit(self, notify: Callable[[], object], wake: Callable[[], object]) -> None:
-        """Queue the commit. `notify` is called at the outcome, then `wake`, once for many."""
-
-    def expire(self, age_s: float) -> None:
-        """Fail it if it has waited too long."""
-
-    def result(self) -> Result_co:
-        """Return what was committed, or raise its error; called once."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Commit(Generic[Result]):
-    """What an operation returns that ends with a commit, and `answer`, what to answer after it.
+class Commit:
+    """What a lookup returns, which ends with a commit, and `answer`, what to answer after it.
 
     A thread calls `run`, which waits. The loop calls `prepare`, which raises WouldBlock, with
     nothing done, where it would have to wait before the commit.
     """
 
-    run: Callable[[], Result]
-    prepare: Callable[[], Pending[Result]]
-    answer: Callable[[Result], Answer]
+    run: Callable[[], LookupResult]
+    prepare: Callable[[], PendingLookup]
+    answer: Callable[[LookupResult], Answer]
 
 
 Written = tuple[object, int, Mapping[str, str] | None]  # Body, status, headers of its own.

@@ -6,13 +6,14 @@ Nothing of the context outlives the request.
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from itertools import islice
+from random import getrandbits
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -58,7 +59,6 @@ NO_SNIFF = ("X-Content-Type-Options", "nosniff")
 NO_STORE = ("Cache-Control", "no-store")
 
 Found = TypeVar("Found")
-Count = Callable[[str, str, int, float], None]  # Method, route, status, seconds.
 
 logger = logging.getLogger("app.http.access")
 
@@ -67,12 +67,11 @@ logger = logging.getLogger("app.http.access")
 class Given(Generic[Found]):
     """One request to an installation, and what it brings once that has been checked.
 
-    `extensions` are those of the application. `scope` is that of its operation, `parameters` are
-    those of the query that this reads and `codes` those of its refusals, once it is known. `at` is
-    when the checks have begun, in a thread when they have ended. `admission` says how the rate
-    limit has counted the request, `found` is what the `resource` of its operation has found by the
-    path. `stale`: the reply shows a read model that is behind; it shows the log as of `as_of`.
-    `resources` are given back when the reply has been sent or given up.
+    `extensions` are those of the application. `at` is when the checks have begun, in a thread when
+    they have ended. `admission` says how the rate limit has counted the request, `found` is what
+    the `resource` of its operation has found by the path. `stale`: the reply shows a read model
+    that is behind; it shows the log as of `as_of`. `resources` are given back when the reply has
+    been sent or given up.
     """
 
     parts: Container
@@ -80,9 +79,7 @@ class Given(Generic[Found]):
     environ: dict[str, Any]
     request_id: str
     started_s: float
-    scope: str | None = None
-    parameters: frozenset[str] | None = None  # None: no operation of ours answers.
-    codes: frozenset[str] = frozenset()
+    operation: Any = None  # None: it is not known yet, or none of ours answers.
     at: datetime = field(init=False)
     organization_id: UUID | None = None
     admission: Admission | None = None  # None: no limit.
@@ -110,10 +107,9 @@ class Given(Generic[Found]):
 
     def unknown_parameters(self, count: int) -> list[str]:
         """Return the first names in its query that its operation does not read."""
-        known = self.parameters
-        if known is None or known.issuperset(self.sent_query):
+        if self.operation is None or self.operation.parameters.issuperset(self.sent_query):
             return []
-        unknown = (name for name in self.sent_query if name not in known)
+        unknown = (name for name in self.sent_query if name not in self.operation.parameters)
         return [repeated(name) for name in islice(unknown, count)]
 
     def cause(self, at: datetime | None = None) -> Cause:
@@ -146,20 +142,19 @@ class Given(Generic[Found]):
 CURRENT: ContextVar[Given[Any]] = ContextVar("request")
 
 
-def request_id_of(given: str, new_id: Callable[[], UUID]) -> str:
-    """Return the id that a request brings; if that is not allowed, a new one."""
+def request_id_of(environ: Mapping[str, Any]) -> str:
+    """Return the id that a request brings; if that is not allowed, a new one.
+
+    `uuid4` would make a system call, at which threads would switch.
+    """
+    given = environ.get("HTTP_X_REQUEST_ID", "")
     if _REQUEST_ID.fullmatch(given) and not _PERSONAL.search(_RANDOM.sub("x", given)):
-        return given
-    return str(new_id())
-
-
-def count_of(container: Container) -> Count | None:
-    """Return the counter of requests; None if the process serves no metrics."""
-    return container.metrics.answered if container.settings.metrics_port else None
+        return str(given)
+    return str(UUID(int=getrandbits(128), version=4))
 
 
 def record_answer(  # noqa: PLR0913  # Each is a fact of the line.
-    count: Count | None,
+    parts: Container,
     given_method: str,
     route: str,
     status: int,
@@ -180,8 +175,8 @@ def record_answer(  # noqa: PLR0913  # Each is a fact of the line.
         "command": f"{method} {route}",
     }
     logger.info("answered", extra=facts)
-    if count is not None:
-        count(method, route, status, duration_ms / 1000)
+    if parts.settings.metrics_port:
+        parts.metrics.answered(method, route, status, duration_ms / 1000)
 
 
 def current_request() -> Request:

@@ -79,10 +79,10 @@ def show_statement(
         show_summary(entry, is_final=is_final),
         entry,
         lines=[StatementLine.of(line, kind=kind) for kind, line in lines],
-        first_sequence=entry.sequences[0],
-        last_sequence=entry.sequences[1],
-        first_position=entry.positions[0],
-        last_position=entry.positions[1],
+        first_sequence=entry.first("sequence"),
+        last_sequence=entry.last("sequence"),
+        first_position=entry.first("position"),
+        last_position=entry.last("position"),
         checkpoint=checkpoint if is_final else None,
     )
 

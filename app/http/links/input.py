@@ -5,7 +5,6 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, ClassVar
 from urllib.request import parse_http_list
-from uuid import UUID
 
 from marshmallow import Schema, ValidationError, fields, pre_load, validate
 from marshmallow import validates_schema as validates_whole
@@ -14,18 +13,17 @@ from app.http.accounts.input import Moment
 from app.http.edge.input import (
     A_UUID,
     NOT_A_FLAG,
+    Few,
     Flag,
     Id,
     IdempotencyHeader,
     JsonNumber,
     PageQuery,
-    Reads,
     Search,
     WholeNumber,
     choice,
     described,
     per_page,
-    repeats,
 )
 from app.http.edge.request import CURRENT
 from app.http.edge.schemas import OR_EMPTY
@@ -47,24 +45,6 @@ DRY = frozenset({"true", "True", "TRUE", "1"})
 RESPOND_ASYNC = "respond-async"
 LINK_NAME = "How you want to call it. No control characters; empty or null: it has no name."
 NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
-
-
-class Ids(Reads, fields.List[UUID]):
-    """A list of few ids; `unique`: each only once. Too many ids are one error, not one for each."""
-
-    def __init__(self, *, unique: bool = False, **kwargs: Any) -> None:
-        metadata = {**kwargs.pop("metadata"), "maxItems": CHANGES_MAX, "uniqueItems": unique}
-        super().__init__(Id(), metadata=metadata, **kwargs)
-        self.unique = unique
-
-    def read(self, value: Any) -> list[Any]:
-        if isinstance(value, list) and len(value) > CHANGES_MAX:
-            raise ValidationError(TOO_MANY)
-        ids: list[Any] = super().read(value)
-        same = "The same activation stands at index {}."
-        if self.unique and (found := repeats(ids)):
-            raise ValidationError({at: [same.format(first)] for at, first in found.items()})
-        return ids
 
 
 class LinkQuery(PageQuery):
@@ -173,10 +153,10 @@ class RenameBody(Schema):
     name = Name(LINK_NAME, required=True)
 
 
-def _check_shop(url: str) -> None:
-    """Refuse what a webhook may not have either: a page or a mail could read it otherwise."""
+def check_url(url: str, *, allow_private: bool = False) -> None:
+    """Refuse a URL that no webhook may have; its name is judged at each delivery."""
     try:
-        read_destination(url, allow_private=False)
+        read_destination(url, allow_private=allow_private)
     except NotAllowed as refused:
         raise ValidationError(str(refused)) from None
 
@@ -205,7 +185,7 @@ class HandoverBody(Schema):
     top_up_url = fields.String(
         allow_none=True,
         load_default=lambda: None,
-        validate=_check_shop,
+        validate=check_url,  # A page or a mail could read another one otherwise.
         metadata=described("Where your shop is: https.", format="uri", maxLength=URL_CHARS_MAX),
     )
     picture = Flag(
@@ -217,22 +197,21 @@ class HandoverBody(Schema):
     )
 
 
+def _ids(says: str, same: str = "") -> Few:
+    about = described(says + TOGETHER, maxItems=CHANGES_MAX, uniqueItems=bool(same))
+    return Few(Id(), CHANGES_MAX, TOO_MANY, same, load_default=list, metadata=about)
+
+
 class LinkPlansBody(Schema):
     """The plans to remove from a link and those to add, in this order."""
 
     example: ClassVar = {"remove": [id_of("activation")], "add": [id_of("plan")]}
 
-    remove = Ids(
-        unique=True,
-        load_default=list,
-        metadata=described("Activations to remove, by their id; no money comes back. " + TOGETHER),
+    remove = _ids(
+        "Activations to remove, by their id; no money comes back. ",
+        same="The same activation stands at index {}.",
     )
-    add = Ids(
-        load_default=list,
-        metadata=described(
-            "Plans to add, by their id. The same one may be added more than once. " + TOGETHER
-        ),
-    )
+    add = _ids("Plans to add, by their id. The same one may be added more than once. ")
 
     @validates_whole
     def check_count(self, data: dict[str, Any], **_: Any) -> None:

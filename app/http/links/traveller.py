@@ -24,6 +24,7 @@ from domain.links.handover import Handover, load_handover
 from domain.links.link import Link
 from domain.links.network import ActivationCode, NetworkReading
 from domain.links.readings import plans_of
+from domain.personal import open_text
 
 PATH, PICTURE_PIXELS, QR_PIXELS = "/e/", 512, 240
 # Of a colour to which black and white have the same contrast; and up to where sRGB is linear.
@@ -143,7 +144,7 @@ def _page(opened: Opened) -> Response:
         plans=[e for e in plans_of(link, usage, parts.clock()) if not e.is_expired],
         as_of=usage and usage.as_of,
         until=made.until,
-        shop=parts.link_readings.open_text(link.organization_id, link.id, made.top_up_url),
+        shop=open_text(parts.vault, link.organization_id, link.id, made.top_up_url),
     )
 
 

@@ -81,7 +81,7 @@ _TO_CHARGE: Final = link_to("read_transaction", transaction_id="/meta/charge/tra
         errors.InsufficientBalance(5_000, 1_000, "USD"),
     ],
 )
-def look_up(caller: Caller, given: Given[None]) -> Commit[LookupResult]:
+def look_up(caller: Caller, given: Given[None]) -> Commit:
     """Look up one number.
 
     The number stands in the query or in a JSON body; the query wins. A number of the right form

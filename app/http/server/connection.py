@@ -119,23 +119,16 @@ class Cycle(RequestResponseCycle):
 class Load:
     """All connections; when they are too many, or hold too much, who has waited longest goes."""
 
-    def __init__(self, shown: Callable[[int], object]) -> None:
-        """`shown` is given the number of connections, each time that it changes."""
-        self._shown = shown
-        self._connections: Collection[Any] = ()  # Uvicorn's set of them.
+    def __init__(self) -> None:
+        self.connections: Collection[Any] = ()  # The server's set of them.
         # Those that wait for a request or a part of it, the longest first.
         self.waiting: dict[Connection, None] = {}
         self._more_bytes = 0
         self._connections_max = min(CONNECTIONS_MAX, _allow_files(FILES) // 2)
 
-    def change(self, connections: Collection[Any]) -> None:
-        """Note that one more connection, or one less, is open."""
-        self._connections = connections
-        self._shown(len(connections))
-
     def enter(self, connection: "Connection") -> None:
         """Note that a connection waits."""
-        if len(self._connections) > self._connections_max and self.waiting:
+        if len(self.connections) > self._connections_max and self.waiting:
             next(iter(self.waiting)).transport.abort()
         self.waiting[connection] = None
 
@@ -145,7 +138,7 @@ class Load:
         if self._more_bytes <= RECOUNT_BYTES:
             return
         self._more_bytes = 0
-        total = sum(each.buffered_bytes() for each in self._connections)
+        total = sum(each.buffered_bytes() for each in self.connections)
         for each in [*self.waiting]:
             if total <= BUFFERED_BYTES_MAX:
                 return
@@ -176,7 +169,6 @@ class Connection(HttpToolsProtocol):
         self._last = False  # No further request is read.
         self.ended = False  # The client sends no more.
         self._stopping = self._lingers = False
-        self._left = 0  # Bytes of the body that are still to come; below 0 in chunks.
         self._given = 0  # Bytes of the body that is with the application.
         self._unsent = 0
         self._forget()
@@ -185,16 +177,15 @@ class Connection(HttpToolsProtocol):
         """Forget the request that has arrived."""
         self._at: Literal["", "head", "body"] = ""  # Which part of a request is arriving.
         self.url, self._named, self._body = b"", dict[bytes, list[bytes]](), bytearray()
-        self._expects = False
         self._headers = 0
         self._head = 0  # Bytes of the head of the request that is arriving.
         self._quiet = 0  # Bytes since the request began, or since a part of its body came.
+        self._length = 0  # Bytes of its body; 0 also in chunks.
 
     # Called by the loop.
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # As uvicorn.
         super().connection_made(transport)
-        self._load.change(self.connections)
         self._load.enter(self)
         self._wait_for(self._read_s)
 
@@ -203,7 +194,6 @@ class Connection(HttpToolsProtocol):
         self._load.waiting.pop(self, None)
         self._end_reading()
         super().connection_lost(exc)
-        self._load.change(self.connections)
 
     def data_received(self, data: bytes) -> None:
         if not self._last:
@@ -252,15 +242,12 @@ class Connection(HttpToolsProtocol):
         if b"%s %s HTTP/%s\r\n" % (method.encode(), self.url, version.encode()) not in self._raw:
             raise _Refused(problems.BROKEN_HEAD)
         del self._raw[:-PARSE_BYTES]  # In the rest a further head may stand.
-        self._left = sum(map(int, self._named.get(b"content-length", ())))
+        self._length = sum(map(int, self._named.get(b"content-length", ())))
         if problem := problem_of_head(method, self.url, version, self._named):
             raise _Refused(problem)
-        expected = map(bytes.lower, self._named.get(b"expect", ()))
-        self._expects = version == "1.1" and b"100-continue" in expected
 
     def on_body(self, body: bytes) -> None:
         self._body += body
-        self._left -= len(body)
         self._quiet = 0
         if len(self._body) > BODY_BYTES_MAX:
             raise _Refused(problems.TOO_LARGE)
@@ -388,14 +375,16 @@ class Connection(HttpToolsProtocol):
         if self._idle and self._at:
             self._idle = False
             self._wait_for(self._read_s)
-        if self._expects:
-            self._expects = False
+        expected = self._named.pop(b"expect", ()) if self._at == "body" else ()
+        is_expected = b"100-continue" in map(bytes.lower, expected)
+        if is_expected and self.parser.get_http_version() == "1.1":
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _count_of_next(self) -> int:
         """Return how many bytes to parse: no part of a request behind the present head or body."""
         if self._at == "body":
-            return min(PARSE_BYTES, self._left) if self._left > 0 else PARSE_BYTES
+            left = self._length - len(self._body)
+            return min(PARSE_BYTES, left) if left > 0 else PARSE_BYTES
         if not self._at:  # Empty lines may stand before a request (RFC 9112 §2.2).
             self._backlog = self._backlog.lstrip(b"\r\n")
         lead = self._raw[-3:] if self._at else b""

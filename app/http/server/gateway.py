@@ -15,16 +15,16 @@ from contextlib import suppress
 from functools import partial
 from io import BytesIO
 from typing import Any, Protocol
-from wsgiref.types import WSGIApplication
 
 from app.http.edge.problems import INTERNAL, UNAVAILABLE
-from app.http.edge.replies import LATER, Pending
+from app.http.edge.replies import LATER
 from app.http.server.loop import ALIVE, LIVEZ, Environ, Loop, Reply, Started
 from app.http.server.threads import Renewals, Threads, soon
 from app.watch.trouble import log_traceback
 from domain.blocking import WouldBlock, blocking, forbid_blocking
 from domain.errors import RateLimited, Refused
 from domain.limiter import Limiter, Owner
+from domain.lookups.single import PendingLookup
 
 ROUND_MAX = 16  # Requests that the loop starts before it reads what else has come: some 4 ms.
 ROUND_OF_ONE_MAX = ROUND_MAX // 4  # While others come.
@@ -52,30 +52,23 @@ class Later(Protocol):
         """Wait no longer; `again`: the request is answered anew."""
 
 
-class Service:
-    """What answers: an application in threads, and before it the loop. Both may change."""
-
-    def __init__(self, app: WSGIApplication, loop: Loop) -> None:
-        self.app, self.loop = app, loop
-
-
 class Gateway:
     """The ASGI application of the server.
 
     Of a `scope` it takes three keys of our own, see `Connection`: `environ`, `body` and `problem`.
     """
 
-    def __init__(self, service: Service, address: tuple[Any, ...]) -> None:
-        """Start the threads. `address` is ours."""
-        self._service = service
+    def __init__(self, loop_of: Callable[[], Loop], address: tuple[Any, ...]) -> None:
+        """Start the threads. `loop_of` returns what answers a request now; `address` is ours."""
+        self._loop_of = loop_of
         # There are as many places as connections.
         self._slots = Limiter(ROUND_MAX, ROUND_OF_ONE_MAX, alone=ROUND_MAX, places=sys.maxsize)
         self._round: list[Owner] = []  # Who has a turn in this round of the loop.
         # By the route of a probe: since when its reply holds, and the reply.
         self._shared: dict[str, tuple[float, Future[Reply | None]]] = {}
-        self._new: list[tuple[Pending[Any], Future[None]]] = []  # Started in this round.
+        self._new = list[tuple[PendingLookup, Future[None]]]()  # Started in this round.
         # By its outcome, what waits for that, and since when.
-        self._waiting: dict[Future[None], tuple[Pending[Any], float]] = {}
+        self._waiting = dict[Future[None], tuple[PendingLookup, float]]()
         self._done = deque[Future[None]]()  # Those whose outcome is there.
         self._parked: set[Future[bool]] | None = set()  # What replies wait for; None: at the end.
         self._base = {
@@ -93,11 +86,11 @@ class Gateway:
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer a request; an idle connection, which keeps its last scope, must not keep that."""
-        loop = self._service.loop
+        loop = self._loop_of()
         environ, body, problem = map(scope.pop, ("environ", "body", "problem"))
         try:
             if problem is None:
-                reply = await self._answer(loop, environ, body, receive, send)
+                reply = await self._answer(_Call(loop, environ, body, receive, send))
             else:
                 reply = loop.problem(problem, environ)
         except RateLimited as refused:
@@ -129,21 +122,18 @@ class Gateway:
         self._renewals.stop()
         self._threads.stop()
 
-    async def _answer(
-        self, loop: Loop, environ: Environ, body: bytes, receive: Receive, send: Send
-    ) -> Reply | None:
+    async def _answer(self, call: "_Call") -> Reply | None:
         """Answer in turn; None: the reply has been sent. Raises Refused where too many wait."""
-        await self._join_round(owner := loop.owner(environ))
-        if (route := loop.probe(environ)) is not None:
-            return await self._share(route, _Call(loop, environ, b"", send))
-        owner, reply = await self._try(loop, owner, environ, body)
+        await self._join_round(owner := call.replies.owner(call.environ))
+        if (route := call.replies.probe(call.environ)) is not None:
+            return await self._share(route, call)
+        owner, reply = await self._try(owner, call)
         if reply is not None:
             return reply
-        call = _Call(loop, environ, body, send)
         reply = await self._submit(owner, call)
         until_s = time.monotonic() + (call.later.wait_s if call.later is not None else 0.0)
         with suppress(Refused):  # Then what there is already is sent.
-            while call.later is not None and await self._wait(call.later, until_s, receive):
+            while call.later is not None and await self._wait(call.later, until_s, call.receive):
                 reply = await self._submit(owner, call)
         return reply
 
@@ -172,7 +162,7 @@ class Gateway:
             reply = shared.result()
             return reply and call.replies.again(reply, route, call.environ)
         # It must suit all: as if asked with a GET that says nothing of its caller but its id.
-        environ = call.environ
+        environ, call.body = call.environ, b""
         call.environ = {name: environ[name] for name in environ if not name.startswith(SAID)} | {
             "REQUEST_METHOD": "GET",
             "HTTP_X_REQUEST_ID": environ.get("HTTP_X_REQUEST_ID", ""),
@@ -182,9 +172,7 @@ class Gateway:
         await asyncio.wait([shared])
         return shared.result()
 
-    async def _try(
-        self, replies: Loop, owner: Owner, environ: Environ, body: bytes
-    ) -> tuple[Owner, Reply | None]:
+    async def _try(self, owner: Owner, call: "_Call") -> tuple[Owner, Reply | None]:
         """Answer on the loop; None: a thread must, in the queue of the returned owner.
 
         What a caller may do and his keys are remembered for a second, and read anew shortly before.
@@ -195,7 +183,7 @@ class Gateway:
         while True:
             try:
                 with forbid_blocking(self._renewals.request):
-                    owner, started = replies.start(environ, body)
+                    owner, started = call.replies.start(call.environ, call.body)
             except WouldBlock as missing:
                 key, first = missing.key, missing.read
             else:
@@ -227,11 +215,7 @@ class Gateway:
         new, self._new = self._new, []
         wake = partial(soon, loop, self._settle)
         for pending, outcome in new:
-            try:
-                pending.submit(partial(self._done.append, outcome), wake)
-            except Exception as error:  # noqa: BLE001  # It is that of the request.
-                if not outcome.done():
-                    outcome.set_exception(error)
+            pending.submit(partial(self._done.append, outcome), wake)
 
     def _settle(self) -> None:
         while self._done:
@@ -240,7 +224,7 @@ class Gateway:
     def _submit(self, owner: Owner, call: "_Call") -> Future[Reply | None]:
         """Have a call run in a thread. Raises Refused where too many wait."""
         call.ended = asyncio.get_running_loop().create_future()
-        self._threads.submit(owner, partial(call.run, self._service.app, self._base))
+        self._threads.submit(owner, partial(call.run, self._base))
         return call.ended
 
     async def _wait(self, later: Later, until_s: float, receive: Receive) -> bool:
@@ -267,24 +251,26 @@ class Gateway:
 
 
 class _Call:
-    """A request that a thread answers by a call of the WSGI application (PEP 3333), or several."""
+    """A request, which a thread may answer by calls of the WSGI application (PEP 3333)."""
 
     ended: Future[Reply | None]  # None: what could be sent has been sent.
 
-    def __init__(self, replies: Loop, environ: Environ, body: bytes, send: Send) -> None:
-        self.replies, self.environ, self._body = replies, environ, body
-        self._asgi_send = send
+    def __init__(
+        self, replies: Loop, environ: Environ, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        self.replies, self.environ, self.body = replies, environ, body
+        self.receive, self._asgi_send = receive, send
         self._status = 0
         self._headers: list[tuple[str, str]] = []
         self._until_s: float | None = None  # When a reply in parts is cut off; None: not sent yet.
         self.later: Later | None = None
 
-    def run(self, app: WSGIApplication, base: Mapping[str, Any]) -> None:
+    def run(self, base: Mapping[str, Any]) -> None:
         """Call the application; a reply that has begun and fails is cut short."""
         reply: Reply | None = None
         self.later = None
         try:
-            reply = self._call(app, {**base, **self.environ, "wsgi.input": BytesIO(self._body)})
+            reply = self._call({**base, **self.environ, "wsgi.input": BytesIO(self.body)})
         except BaseException as error:  # noqa: BLE001  # Whatever the error, the thread goes on to the next request.
             if not isinstance(error, OSError):  # The client has gone, or is too slow.
                 log_traceback(logger, error)
@@ -292,8 +278,8 @@ class _Call:
                 reply = self.replies.problem(INTERNAL, self.environ)
         soon(self.ended.get_loop(), partial(_settle, self.ended, reply))
 
-    def _call(self, app: WSGIApplication, environ: Environ) -> Reply | None:
-        blocks = app(environ, self._start)
+    def _call(self, environ: Environ) -> Reply | None:
+        blocks = self.replies.app(environ, self._start)
         try:
             rest = filter(None, blocks)
             block = next(rest, b"")  # Only now must the application have called `_start`.

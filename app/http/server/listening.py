@@ -14,6 +14,7 @@ import uvloop
 
 from app.http.server.connection import Connection, Load
 from app.http.server.gateway import Gateway
+from app.http.server.loop import Loop
 from app.settings import Settings, WrongSetting
 from app.watch.trouble import log_traceback
 
@@ -73,20 +74,21 @@ class Server(uvicorn.Server):
     def __init__(
         self,
         listeners: Sequence[socket.socket],
-        gateway: Gateway,
+        loop_of: Callable[[], Loop],
         settings: Settings,
         finish_s: float,
         shown: Callable[[int], object] = int,
     ) -> None:
-        """`shown` is given the number of open connections, each time that it changes."""
+        """`loop_of` returns what answers now; `shown` is given each second how many are open."""
         self.addresses = [each.getsockname() for each in listeners]
-        self._listeners, self._gateway = [*listeners], gateway
+        self._listeners, self.gateway = [*listeners], Gateway(loop_of, self.addresses[0])
         self.on_second: Callable[[], object] = lambda: None  # Called by the loop each second.
+        self._shown, load = shown, Load()
         self._is_over: Callable[[], bool] = bool
         limits = {"read_s": settings.request_read_s, "keep_alive_s": settings.keep_alive_s}
         config = uvicorn.Config(
-            cast("Any", gateway),
-            http=cast("Any", partial(Connection, load=Load(shown), **limits)),
+            cast("Any", self.gateway),
+            http=cast("Any", partial(Connection, load=load, **limits)),
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -99,6 +101,7 @@ class Server(uvicorn.Server):
             reset_contextvars=True,  # A request has no context of the one before.
         )
         super().__init__(config)
+        load.connections = self.server_state.connections
 
     def run(self, is_over: Callable[[], bool] = bool) -> None:  # type: ignore[override]  # It has its sockets.
         """Serve until `is_over` or `should_exit`; then finish what has begun.
@@ -111,18 +114,19 @@ class Server(uvicorn.Server):
             with ThreadPoolExecutor(1, "loop") as thread:
                 thread.submit(self._run).result()
         finally:
-            self._gateway.stop()
+            self.gateway.stop()
 
     async def on_tick(self, counter: int) -> bool:
         """Do what is to be done each second; tell whether it is over."""
         if counter % TICKS == 0:
+            self._shown(len(self.server_state.connections))
             self.on_second()
-            self._gateway.expire()
+            self.gateway.expire()
         return await super().on_tick(counter) or self._is_over()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """At the end let no reply wait for news."""
-        self._gateway.end_waits()
+        self.gateway.end_waits()
         await super().shutdown(sockets)
 
     def _run(self) -> None:

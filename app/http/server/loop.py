@@ -8,11 +8,11 @@ done, and a thread does it all again.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from io import BytesIO
 from typing import Any, NamedTuple
-from uuid import uuid4
+from wsgiref.types import WSGIApplication
 
 import msgspec
 from werkzeug.exceptions import HTTPException
@@ -22,23 +22,21 @@ from app.http.edge import replies
 from app.http.edge.callers import bearer_of
 from app.http.edge.errors import reply_of
 from app.http.edge.operation import Operation
-from app.http.edge.problems import retry_after
+from app.http.edge.problems import TOKEN_PATH, retry_after
 from app.http.edge.request import (
     CURRENT,
     NO_SNIFF,
     NO_STORE,
-    Count,
     Given,
     caller_address,
-    count_of,
     record_answer,
     request_id_of,
 )
 from app.security.tokens import Claims
 from domain.blocking import NeedsThread, WouldBlock
-from domain.cause import Clock
 from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
 from domain.limiter import Owner
+from domain.lookups.single import PendingLookup
 from projections.engine.shape import format_time
 
 BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
@@ -49,7 +47,6 @@ ID = "X-Request-Id"
 
 # A request as WSGI has it; `REQUEST_URI` is its path as it was sent.
 Environ = dict[str, Any]
-Close = Callable[[Given[Any], str, str, int], list[tuple[str, str]]]
 
 
 class Reply(NamedTuple):
@@ -66,7 +63,7 @@ class Started(NamedTuple):
     That raises WouldBlock if a thread must answer the request from scratch.
     """
 
-    pending: replies.Pending[Any]
+    pending: PendingLookup
     reply: Callable[[], Reply]
 
 
@@ -80,32 +77,28 @@ ALIVE = in_json(200, msgspec.json.encode({"ok": True}), [(ID, ""), NO_SNIFF, NO_
 
 
 class Loop:
-    """Answers probes and refusals, as the application does, and counts them alike.
+    """Answers probes and refusals, and starts operations, each in an asyncio task of its own.
 
-    Everything else is for a thread, and nobody is told from another.
+    Everything else is for a thread, where `app` answers. `edge` is the same if it is ours, which
+    finds operations, and makes and ends contexts. `started` are the operations that start here, by
+    method and path, `probes` are routes by their paths.
     """
 
     def __init__(
         self,
-        clock: Clock,
+        container: Container,
+        app: WSGIApplication,
+        edge: Any = None,
+        started: Mapping[tuple[str, str], Operation] = {},
         probes: Mapping[str, str] = {},
-        token_paths: Collection[str] = (),
-        count: Count | None = None,
     ) -> None:
-        """`probes` are routes by their paths; refusals at `token_paths` have another shape."""
-        self._clock, self._count = clock, count
-        self._probes, self._token_paths = probes, token_paths
-
-    def owner(self, environ: Environ) -> Owner:  # noqa: ARG002  # As below.
-        """Return whose turn on the loop a request takes, from what is known already."""
-        return None
-
-    def start(self, environ: Environ, body: bytes) -> tuple[Owner, Started | Reply | None]:  # noqa: ARG002  # Elsewhere it is read.
-        """Start or answer a request; None: it is for a thread, in the queue of that owner.
-
-        Called where nobody may wait. Raises WouldBlock, with nothing done, where it would have to.
-        """
-        return self.owner(environ), None
+        settings = container.settings
+        self.app, self._edge, self._started, self._probes = app, edge, started, probes
+        self._parts = container
+        self._address = partial(caller_address, proxies=settings.trusted_proxies)
+        paths = {TOKEN_PATH, *settings.further_token_paths}  # Refusals there have another shape.
+        self._token_paths = paths | {settings.path_prefix + each for each in paths}
+        self._second, self._wrong = 0, Counter[str]()  # Wrong tokens in it, by address.
 
     def probe(self, environ: Environ) -> str | None:
         """Return the route of a probe, which has the same reply for all; None for any other."""
@@ -123,7 +116,7 @@ class Loop:
         if environ["REQUEST_URI"] in self._token_paths:
             body = msgspec.json.encode(replies.oauth_body(problem))
         else:
-            timestamp = format_time(self._clock())
+            timestamp = format_time(self._parts.clock())
             meta = replies.ReplyMeta(
                 timestamp=timestamp, response_time_ms=0.0, request_id=request_id
             )
@@ -133,34 +126,9 @@ class Loop:
 
     def _record(self, method: str, route: str, status: int, environ: Environ) -> str:
         """Log and count a reply; return the id of its request."""
-        request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), uuid4)
-        record_answer(self._count, method, route, status, duration_ms=0.0, request_id=request_id)
+        request_id = request_id_of(environ)
+        record_answer(self._parts, method, route, status, duration_ms=0.0, request_id=request_id)
         return request_id
-
-
-class OperationLoop(Loop):
-    """Starts requests of an installation on the loop, each in an asyncio task of its own.
-
-    `operation_of` finds the operation of a request (None: none of ours), or raises HTTPException.
-    `open_` makes its context; `end` logs its reply, and returns the headers that every reply has.
-    `started` are the operations that start here, by method and path.
-    """
-
-    def __init__(
-        self,
-        container: Container,
-        operation_of: Callable[[Environ], Operation | None],
-        open_: Callable[[Environ], Given[Any]],
-        end: Close,
-        started: Mapping[tuple[str, str], Operation],
-        **own: Any,
-    ) -> None:
-        super().__init__(container.clock, count=count_of(container), **own)
-        self._verifier = container.verifier
-        self._address = partial(caller_address, proxies=container.settings.trusted_proxies)
-        self._operation_of, self._open, self._end = operation_of, open_, end
-        self._started = started
-        self._second, self._wrong = 0, Counter[str]()  # Wrong tokens in it, by address.
 
     def owner(self, environ: Environ) -> Owner:
         """Return whose turn a request takes: an organization or machine client, or an address.
@@ -172,11 +140,16 @@ class OperationLoop(Loop):
         return self._address(environ) if claims is None else _owner_of(claims)
 
     def start(self, environ: Environ, body: bytes) -> tuple[Owner, Started | Reply | None]:
-        """Refuse a request, or start its commit; else a thread answers that owner."""
+        """Start or answer a request; None: it is for a thread, in the queue of that owner.
+
+        Called where nobody may wait. Raises WouldBlock, with nothing done, where it would have to.
+        """
+        if self._edge is None:
+            return self.owner(environ), None
         method = environ["REQUEST_METHOD"]
         started = self._started.get((method, environ["REQUEST_URI"]))
         try:
-            operation = started or self._operation_of(environ)
+            operation = started or self._edge.operation_of(environ)
         except HTTPException as error:
             self._enter(environ)
             return None, self._whole(method, "-", reply_of(error))
@@ -191,7 +164,7 @@ class OperationLoop(Loop):
 
     def _enter(self, environ: Environ, body: bytes = b"") -> Given[Any]:
         """Enter the context of a request, which its task keeps to its end."""
-        context = self._open({**environ, "wsgi.input": BytesIO(body)})
+        context: Given[Any] = self._edge.open({**environ, "wsgi.input": BytesIO(body)})
         CURRENT.set(context)
         return context
 
@@ -201,7 +174,7 @@ class OperationLoop(Loop):
         second = int(time.monotonic())
         if second != self._second:
             self._second, self._wrong = second, Counter()
-        if self._wrong[address] >= WRONG_MAX and _token_of(environ) is not None:
+        if self._wrong[address] >= WRONG_MAX and bearer_of(environ) is not None:
             return None
         self._enter(environ)
         try:
@@ -248,18 +221,13 @@ class OperationLoop(Loop):
 
     def _whole(self, method: str, route: str, reply: replies.Written) -> Reply:
         body, status, headers = reply
-        more = self._end(CURRENT.get(), method, route, status)
+        more = self._edge.end(CURRENT.get(), method, route, status)
         sent = in_json(status, msgspec.json.encode(body), more)
         return sent._replace(headers=[*(headers or {}).items(), *sent.headers])
 
     def _proven(self, environ: Environ) -> Claims | None:
-        token = _token_of(environ)
-        return None if token is None else self._verifier.proven(token)
-
-
-def _token_of(environ: Environ) -> str | None:
-    """Return the token of a request, if it has one that may be right."""
-    return bearer_of(environ.get("HTTP_AUTHORIZATION", ""))
+        token = bearer_of(environ)
+        return None if token is None else self._parts.verifier.proven(token)
 
 
 def _owner_of(claims: Claims) -> Owner:

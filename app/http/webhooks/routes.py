@@ -14,24 +14,23 @@ from app.http.accounts.input import NOT_A_TIME
 from app.http.accounts.input import Moment as TimeField
 from app.http.edge.input import (
     NOT_A_FLAG,
+    Few,
     Flag,
     PageQuery,
-    Reads,
     choice,
     described,
     parse_id,
-    repeats,
 )
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Answer, Page, example, part_of, replay_headers, show_page
 from app.http.edge.request import CURRENT, Given, reached
 from app.http.edge.schemas import example_of
-from app.http.links.input import Name, NoBody
+from app.http.links.input import Name, NoBody, check_url
 from app.http.webhooks import message_docs
 from app.security.authorization import Caller
 from domain.errors import NotFound, RateLimited
 from domain.webhooks.commands import REDELIVERED_MAX, Changes, Draft, Failed
-from domain.webhooks.destination import NOT_HTTPS, URL_CHARS_MAX, NotAllowed, read_destination
+from domain.webhooks.destination import NOT_HTTPS, URL_CHARS_MAX
 from domain.webhooks.endpoint import CHANGED, REGISTERED, DisabledReason, WebhookEndpoint
 from domain.webhooks.messages import NAMED_ONLY, TEST, TYPES
 from domain.webhooks.ports import Delivery, DeliveryStatus
@@ -183,26 +182,6 @@ NO_TYPE = "Must name at least one type; leave it out, or null, for all that need
 TWICE = "Stands there already."
 
 
-def check_url(url: str) -> None:
-    """Refuse a URL that no webhook may have; its name is judged at each delivery."""
-    try:
-        read_destination(url, allow_private=CURRENT.get().parts.settings.webhooks_allow_private)
-    except NotAllowed as refused:
-        raise ValidationError(str(refused)) from None
-
-
-class Types(Reads, fields.List[str]):
-    """A list of types, each once."""
-
-    def read(self, value: Any) -> list[Any]:
-        if value == [] or (isinstance(value, list) and len(value) > len(TYPES)):
-            raise ValidationError(NO_TYPE if not value else {len(TYPES): [TWICE]})
-        types: list[Any] = super().read(value)
-        if twice := repeats(types):
-            raise ValidationError({at: [TWICE] for at in twice})
-        return types
-
-
 class WebhookBody(Schema):
     """The endpoint to register."""
 
@@ -210,7 +189,9 @@ class WebhookBody(Schema):
 
     url = fields.String(
         required=True,
-        validate=check_url,
+        validate=lambda url: check_url(
+            url, allow_private=CURRENT.get().parts.settings.webhooks_allow_private
+        ),
         # The schema cannot say what is public.
         metadata=described(
             "Where we POST to: an `https` URL with the port 443 whose name leads to public "
@@ -219,12 +200,16 @@ class WebhookBody(Schema):
             maxLength=URL_CHARS_MAX,
         ),
     )
-    events = Types(
+    events = Few(
         fields.String(
             validate=validate.OneOf([*TYPES], error=NOT_A_TYPE),
             metadata=one_of("WebhookEventType", TYPES),
         ),
+        len(TYPES),
+        {len(TYPES): [TWICE]},
+        TWICE,
         allow_none=True,
+        validate=validate.Length(min=1, error=NO_TYPE),
         metadata=described(
             "The types to be told of; null: all but those that are sent only where they are named: "
             f"{', '.join(sorted(NAMED_ONLY))}.",

@@ -85,8 +85,8 @@ def test_each_month_begins_with_what_the_one_before_it_ended_with(books: Books) 
         assert [each.month for each in mine] == [*months_before(mine[0].month, "2027-03")]
         for earlier, later in pairwise(mine):
             assert later.opening_micros == earlier.closing_micros
-        starts = [each.sequences[0] for each in mine if each.lines]
-        ends = [each.sequences[1] or 0 for each in mine if each.lines]
+        starts = [each.first("sequence") for each in mine if each.lines]
+        ends = [each.last("sequence") or 0 for each in mine if each.lines]
         assert starts == [1, *(each + 1 for each in ends[:-1])]
 
 
@@ -118,7 +118,7 @@ def test_the_cut_off_is_the_rule_word_by_word(books: Books) -> None:
         expected.setdefault((entry.organization_id, month), []).append(entry.entry.sequence)
     assert any(month_of(entry.at) < month for entry, month in months)
     found = {key: each for key, each in books.from_read_model().items() if each.lines}
-    places = {key: each.sequences for key, each in found.items()}
+    places = {key: (each.first("sequence"), each.last("sequence")) for key, each in found.items()}
     assert places == {key: (its[0], its[-1]) for key, its in expected.items()}
 
 

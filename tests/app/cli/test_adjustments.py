@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.accounts.approvals import LIMIT_ID, ApprovalLimit
+from domain.accounts.approvals import ApprovalLimit
 from domain.cause import Cause, utc_now
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_operator import created, head
@@ -263,7 +263,7 @@ def test_a_limit_of_an_earlier_release_covers_people_from_the_next_command_on(sh
     anna.new_organization()
     assert boss.json(*LIMIT)["approvals_above"] == "10.00"
     with closing(boss.container()) as container:
-        assert container.log.get(ApprovalLimit, LIMIT_ID).covers == "people"
+        assert container.log.get(ApprovalLimit, ApprovalLimit.id_of()).covers == "people"
 
 
 def test_without_operators_nothing_above_the_limit_is_proposed(shell: Shell) -> None:

@@ -8,7 +8,7 @@ import pytest
 from app.processes.demo import prepare_demo
 from app.processes.readiness import wait_until_ready
 from app.settings import WrongSetting
-from domain.accounts.prices import PRICE_ID, LookupPrice
+from domain.accounts.prices import LookupPrice
 from tests.app.cli.shell import Shell
 
 
@@ -21,7 +21,7 @@ def start(shell: Shell, *, sets_price: bool = True) -> None:
 def prices(shell: Shell) -> list[tuple[int, str, str | None]]:
     """Return every price that the log holds, with who has set it."""
     with closing(shell.container()) as container:
-        history = container.log.history(PRICE_ID)
+        history = container.log.history(LookupPrice.id_of())
     found = [event for event in history if isinstance(event, LookupPrice.Set)]
     return [(each.amount_micros, each.currency, each.actor) for each in found]
 

@@ -13,14 +13,13 @@ from wsgiref.types import StartResponse
 
 import pytest
 
+from app.bootstrap.container import Container
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.server import connection as server
-from app.http.server.gateway import Gateway, Service
 from app.http.server.listening import Server
 from app.http.server.loop import LIVEZ, Environ, Loop
 from app.http.server.threads import COMPUTING_MAX
 from app.settings import HTTP_THREADS, Settings
-from domain.cause import utc_now
 from domain.limiter import Owner
 from tests.app.http.over_http import HOST, listeners, read_all, running
 from tests.installation import wait_until
@@ -46,11 +45,12 @@ class Served:
         self.go = Event()
         self.at_work = 0
         opened, self.running = listeners(), ExitStack()
-        loop = ByQuery(utc_now, {LIVEZ: LIVEZ}, count=lambda *each: self.counted.append(each))
-        self.gateway = Gateway(Service(self._answer, loop), opened[0].getsockname())
-        settings = replace(Settings.from_env({}), request_read_s=read_s, keep_alive_s=keep_alive_s)
         self.open, self.counted = list[int](), list[object]()
-        self.server = Server(opened, self.gateway, settings, 10, self.open.append)
+        settings = replace(Settings.from_env({}), request_read_s=read_s, keep_alive_s=keep_alive_s)
+        container = Container(replace(settings, metrics_port=1))
+        loop = ByQuery(container, self._answer, probes={LIVEZ: LIVEZ})
+        container.metrics.answered = lambda *each: self.counted.append(each)  # type: ignore[method-assign]  # To look on.
+        self.server = Server(opened, lambda: loop, settings, 10, self.open.append)
         self.port = self.running.enter_context(running(self.server))
 
     def close(self) -> None:
@@ -232,7 +232,7 @@ def test_more_requests_than_may_wait_are_refused_and_the_process_says_that_it_li
             # Four owners: one alone leaves slots to the next.
             served.connect(stack, WAIT.replace(b"wait", b"wait?by=%d" % (number % 4)))
             wait_until(lambda number=number: served.at_work == number)
-        monkeypatch.setattr(served.gateway._threads._computing, "places", 6)  # noqa: SLF001  # So few are filled.
+        monkeypatch.setattr(served.server.gateway._threads._computing, "places", 6)  # noqa: SLF001  # So few are filled.
         quick = [QUICK.replace(b"quick", b"quick?%d" % number) for number in range(3)]
         waiting = [served.connect(stack, quick[number % 2]) for number in range(6)]
         assert b'{"ok":true}' in read_all(served.connect(stack, ALIVE[:-2] + CLOSE))
@@ -264,9 +264,10 @@ def test_of_too_many_bodies_the_longest_give_way(served: Served, part: bytes, co
 
 def test_of_too_many_replies_that_nobody_takes_the_longest_give_way(served: Served) -> None:
     with ExitStack() as stack:
-        untaken = [served.connect(stack, WHOLE) for _ in range(4)]
-        for each in untaken:
-            assert each.recv(12) == b"HTTP/1.1 200"
+        untaken = list[socket.socket]()
+        for _ in range(4):  # One after the other: what is sent counts from the next turn on.
+            untaken.append(served.connect(stack, WHOLE))
+            assert untaken[-1].recv(12) == b"HTTP/1.1 200"
         with suppress(ConnectionResetError):
             assert len(read_all(untaken[0])) < LARGE_BYTES
         assert served.ask() == b"HTTP/1.1 200"

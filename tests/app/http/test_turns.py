@@ -40,7 +40,7 @@ class House:
         self.service, self.go = service, Event()
         self.held = 0
         self.bridge = Bridge(service.container, many=True)
-        self._answer, self.bridge.app = self.bridge.app, self._held
+        self._answer, self.bridge.loop.app = self.bridge.loop.app, self._held
         self.stack = ExitStack()
         self.port = self.stack.enter_context(running(create_server(self.bridge, listeners(), 10)))
 

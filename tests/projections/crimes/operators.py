@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from domain.accounts.approvals import ALONE_AFTER, LIMIT_ID, ApprovalLimit, Kind, Proposal
+from domain.accounts.approvals import ALONE_AFTER, ApprovalLimit, Kind, Proposal
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator, Right
 from domain.accounts.organization import ApiClient, Organization
@@ -61,7 +61,7 @@ def covered(forger: LinkForger) -> LinkForger:
 
 
 def limits(forger: LinkForger, micros: int | None, cause: Cause) -> int:
-    limit = forger.process.log.get(ApprovalLimit, LIMIT_ID)
+    limit = forger.process.log.get(ApprovalLimit, ApprovalLimit.id_of())
     limit.set(micros, cause)
     return write(forger, limit)
 

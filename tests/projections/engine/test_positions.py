@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from threading import Thread
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import text
 
 from domain.accounts.organization import Organization
@@ -27,7 +28,7 @@ def test_a_position_that_somebody_else_has_moved_cannot_be_moved(process: Proces
         process.positions.advance(connection, [seen], second)
     for old, last in ((0, third), (1, third), (third.position, first)):
         with pytest.raises(Fenced), process.views.writing() as connection:
-            process.positions.advance(connection, [seen._replace(position=old)], last)
+            process.positions.advance(connection, [replace(seen, position=old)], last)
     assert place_of(process, "wallets").position == second.position
 
 
@@ -151,7 +152,7 @@ def free(process: Process) -> Sequence[str]:
 def test_a_heartbeat_is_noted_only_for_the_position_that_it_was_seen_at(process: Process) -> None:
     with process.views.writing() as connection:
         process.positions.caught_up(connection, [place_of(process, "wallets")], NOON)
-        elsewhere = place_of(process, "jobs")._replace(position=7)
+        elsewhere = replace(place_of(process, "jobs"), position=7)
         process.positions.caught_up(connection, [elsewhere], NOON)
     assert place_of(process, "wallets").caught_up_at == NOON
     assert place_of(process, "jobs").caught_up_at is None

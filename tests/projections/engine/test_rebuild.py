@@ -21,7 +21,7 @@ from domain.links.link import Link
 from domain.log.log import Recorded
 from domain.months import first_instant, month_of, next_month
 from domain.webhooks.commands import Draft
-from projections.engine.rebuild import fill, rebuild_all
+from projections.engine.rebuild import Filling, ignore_progress, rebuild_all
 from projections.models.wallets import Wallets
 from tests.installation import Installation, Process, sqlite_only
 from tests.projections.histories import Life
@@ -187,9 +187,9 @@ def test_a_log_that_was_restored_is_told_apart_and_read_anew(
 @pytest.mark.any_database
 def test_a_generation_can_be_filled_up_to_a_position(process: Process) -> None:
     register(process, 5)
-    fresh, last = fill(process.log, process.views, process.organizations, until=3)
-    assert last.position == 3
-    assert len(rows(process, [fresh])[fresh.tables[0].name]) == 3
-    nothing, none = fill(process.log, process.views, process.organizations, until=0)
-    assert none is None
-    assert rows(process, [nothing]) == {nothing.tables[0].name: []}
+    filling = Filling(process.views, [process.organizations])
+    for until, last in ((0, None), (3, 3)):
+        filling.run(process.log, until, ignore_progress)
+        assert (filling.last and filling.last.position) == last
+        [fresh] = filling.fresh.values()
+        assert len(rows(process, [fresh])[fresh.tables[0].name]) == until

@@ -30,7 +30,7 @@ class Server:
     def __init__(self, service: Service, stack: ExitStack) -> None:
         bridge = Bridge(service.container, many=False)
         self.port = stack.enter_context(running(create_server(bridge, listeners(), 10)))
-        self._waiters: Waiters = bridge.app.extensions[WAITERS]
+        self._waiters: Waiters = bridge.loop.app.extensions[WAITERS]  # type: ignore[attr-defined]  # It is Flask.
 
     def end_of(self, tenant: Tenant) -> str:
         """Return the cursor behind all that has happened to an organization so far."""
