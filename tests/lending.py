@@ -6,6 +6,7 @@ If all threads did, each would hold what another one waits for: pools are small.
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from threading import local
 from typing import Any
@@ -118,17 +119,21 @@ def _watch_log(lending: Lending, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Datastore, "get_connection", get_connection)
 
 
+@cache
+def _is_ours(file: str) -> bool:
+    return file.startswith(str(ROOT)) and "site-packages" not in file
+
+
 def _calls() -> Calls:
-    """Return files and lines of ours that lead to this call, the last one first."""
+    """Return the files and lines of ours that lead to this call, the last ones, first the last."""
     calls: Calls = []
     frame: Any = sys._getframe(2)  # noqa: SLF001  # A whole stack would be read from files.
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if name.startswith(str(ROOT)) and "site-packages" not in name:
+    while frame is not None and len(calls) < SHOWN:
+        if _is_ours(name := frame.f_code.co_filename):
             calls.append((name, frame.f_lineno))
         frame = frame.f_back
     return calls
 
 
 def _shown(calls: Calls) -> str:
-    return " < ".join(f"{Path(file).relative_to(ROOT)}:{line}" for file, line in calls[:SHOWN])
+    return " < ".join(f"{Path(file).relative_to(ROOT)}:{line}" for file, line in calls)

@@ -178,7 +178,7 @@ def test_a_plan_finds_the_links_that_have_it_now(process: Process, organization_
 
 ALL = LinkFilter()
 START = datetime(2026, 1, 1, tzinfo=UTC)
-OWNERS, LINKS = 500, 200_000
+OWNERS, LINKS = 125, 50_000
 OF_ONE = LINKS // OWNERS
 SCALE = {"owners": OWNERS, "each": LINKS // 20, "start": to_micros(START)}
 # A link each minute, of one organization after another; each has ten plans, and a third an end.
