@@ -172,7 +172,7 @@ class Work:
 
     def _free_slices(self, look: _Look) -> Iterator[Due]:
         """Find the slices that may be taken here, at most two of each organization."""
-        for owner in filter(_is_of_slices, look.owners):
+        for owner in (each for each in look.owners if each.startswith("slice ")):
             free = self._free(look, owner, 2)
             if free and not self._may_claim(owner):
                 self._is_left = True
@@ -285,10 +285,6 @@ def _key(due: Due) -> str:
     """Return the key of a claim; what has moved on since it was asked for has another one."""
     part = due.part if due.part != WHOLE else int(-due.due_at.timestamp() * 1_000)
     return f"{due.id.hex} {part} {due.owner.split()[1]}"
-
-
-def _is_of_slices(owner: str) -> bool:
-    return owner.startswith("slice ")
 
 
 def _whose(key: str) -> tuple[bool, str]:

@@ -49,11 +49,7 @@ class Outcome:
         self._error: Exception | None = None
 
     def claim(self) -> bool:
-        """Begin to carry the command out; False when it was withdrawn."""
-        return self._claimed.acquire(blocking=False)
-
-    def withdraw(self) -> bool:
-        """Make sure that the command never happens; False when it was taken already."""
+        """Be first to carry the command out, or to withdraw it; False when somebody else was."""
         return self._claimed.acquire(blocking=False)
 
     @property
@@ -445,7 +441,7 @@ def _outcome(command: Command) -> int:
     outcome = command.outcome
     with blocking():
         if not outcome.wait(WAIT_S):
-            if outcome.withdraw():  # Not taken yet, so it will never happen.
+            if outcome.claim():  # Not taken yet, so it will never happen.
                 raise ServiceUnavailable
             if not outcome.wait(WAIT_S):
                 raise ServiceUnavailable
@@ -454,7 +450,7 @@ def _outcome(command: Command) -> int:
 
 def expire(command: Command, age_s: float) -> None:
     """Fail a command for which no thread waits, after the time that `commit` would wait."""
-    if age_s > WAIT_S and (command.outcome.withdraw() or age_s > 2 * WAIT_S):
+    if age_s > WAIT_S and (command.outcome.claim() or age_s > 2 * WAIT_S):
         fail([command], ServiceUnavailable())
 
 

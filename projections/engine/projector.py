@@ -20,17 +20,17 @@ class Projector(Consumer):
 
     def __init__(self, source: Source, models: Sequence[ReadModel]) -> None:
         super().__init__(source)
-        self._models = {model.name: model for model in models}
-        self.members, self.unused = self._models, unused_by(models)
+        self.members = {model.name: model for model in models}
+        self.unused = unused_by(models)
 
     def follow(self, connection: Any, batch: Batch) -> None:
         """Write a batch into every read model."""
-        for model in self._models.values():
+        for model in self.members.values():
             model.follow(connection, batch)
 
     def _is_lost(self, name: str, position: Position | None) -> bool:
         """Tell of a table that is ours; one never built or of another version is `migrate`'s."""
-        is_ours = position is not None and position.version == self._models[name].version
+        is_ours = position is not None and position.version == self.members[name].version
         return is_ours and super()._is_lost(name, position)
 
     def _initialize(self, lost: Sequence[str], known: Mapping[str, Position]) -> None:
@@ -40,5 +40,5 @@ class Projector(Consumer):
         """
         del known
         logger.warning("read models are rebuilt: %s", lost)
-        models = [self._models[name] for name in lost]
+        models = [self.members[name] for name in lost]
         rebuild_all(self._source, models)

@@ -44,26 +44,16 @@ class CheckpointStore:
         )
 
     def add(self, signed: SignedCheckpoint) -> StoredCheckpoint:
-        made_at = to_micros(signed.checkpoint.at)
-        row = {"position": signed.checkpoint.position, "made_at": made_at, "note": signed.note}
         with self._database.writing(durable=True) as connection:
-            made = connection.execute(self._rows.insert().values(row)).inserted_primary_key
+            made = connection.execute(self._rows.insert().values(_row(signed))).inserted_primary_key
         assert made is not None
         return StoredCheckpoint(made[0], signed, None)
 
     def fill(self, notes: Iterable[SignedCheckpoint], delivered_at: datetime) -> None:
         """Add checkpoints of a log that was imported, in the order in which they were made."""
-        made = {each.note: each.checkpoint for each in notes}  # The same file may be there twice.
-        rows = [
-            {
-                "position": each.position,
-                "made_at": to_micros(each.at),
-                "note": note,
-                "delivered_at": to_micros(delivered_at),
-            }
-            for note, each in sorted(made.items(), key=lambda item: (item[1].size, item[1].at))
-        ]
-        if rows:
+        made = {each.note: each for each in notes}.values()  # The same file may be there twice.
+        in_order = sorted(made, key=lambda each: (each.checkpoint.size, each.checkpoint.at))
+        if rows := [_row(each, delivered_at) for each in in_order]:
             with self._database.writing(durable=True) as connection:
                 connection.execute(self._rows.insert(), rows)
 
@@ -105,6 +95,12 @@ class CheckpointStore:
     def _first(self, wanted: Select[Any]) -> StoredCheckpoint | None:
         found = self._database.all(wanted.limit(1))
         return _read(found[0]) if found else None
+
+
+def _row(signed: SignedCheckpoint, delivered_at: datetime | None = None) -> dict[str, Any]:
+    made, at = signed.checkpoint, delivered_at and to_micros(delivered_at)
+    facts = {"position": made.position, "made_at": to_micros(made.at), "note": signed.note}
+    return {**facts, "delivered_at": at}
 
 
 def _read(row: Row[Any]) -> StoredCheckpoint:

@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
+from msgspec import Struct
 from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
     Index,
     MetaData,
-    String,
     Table,
-    Uuid,
     bindparam,
     case,
     func,
@@ -25,11 +24,12 @@ from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, run
 from projections.engine.in_parts import in_order
 from projections.engine.inserting import insert_new
+from projections.engine.shape import Stored
 
 REQUESTED = 0  # The due time of a link that was asked for, so that it comes before all others.
 
 
-class DueReading(NamedTuple):
+class DueReading(Struct, frozen=True):
     """A link that has become active, with the position of its activation and its first turn."""
 
     link_id: UUID
@@ -37,6 +37,9 @@ class DueReading(NamedTuple):
     network: str
     position: int
     due_at: datetime
+
+
+STORED = Stored(DueReading)
 
 
 class ReadingSchedule:
@@ -48,13 +51,10 @@ class ReadingSchedule:
         self._rows = Table(
             "reading_turns",
             self.metadata,
-            Column("link_id", Uuid, primary_key=True),
-            Column("organization_id", Uuid, nullable=False),
-            Column("network", String, nullable=False),
-            Column("position", BigInteger, nullable=False, index=True),
-            Column("due_at", BigInteger, nullable=False),
+            *STORED.columns("link_id"),
             Column("answered_at", BigInteger, nullable=False),
             Column("ends_at", BigInteger, index=True),
+            Index("ix_reading_turns_position", "position"),
             Index("reading_turns_due", "network", "organization_id", "due_at"),
             Index("reading_turns_answered", "network", "answered_at"),
         )
@@ -90,7 +90,7 @@ class ReadingSchedule:
     def enter(self, new: Sequence[DueReading], now: datetime) -> None:
         """Give new links their first turn; those that have a row keep it."""
         fresh = {"answered_at": to_micros(now), "ends_at": None}
-        rows = [{**each._asdict(), "due_at": to_micros(each.due_at), **fresh} for each in new]
+        rows = [STORED.row(each) | fresh for each in new]
         with self._database.writing() as connection:
             insert_new(connection, self._rows, rows)
 

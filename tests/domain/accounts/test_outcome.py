@@ -16,11 +16,11 @@ def test_of_taking_and_withdrawing_one_comes_first() -> None:
         for _ in range(200):
             outcome, ready = Outcome(), Barrier(2)
 
-            def claim(how: str, outcome: Outcome = outcome, ready: Barrier = ready) -> bool:
+            def claim(outcome: Outcome = outcome, ready: Barrier = ready) -> bool:
                 ready.wait(PATIENCE_S)
-                return bool(getattr(outcome, how)())
+                return outcome.claim()
 
-            claims = [pool.submit(claim, how) for how in ("claim", "withdraw")]
+            claims = [pool.submit(claim) for _ in range(2)]
             assert sum(each.result(PATIENCE_S) for each in claims) == 1
 
 
