@@ -15,6 +15,7 @@ from domain.accounts.providers import Provider
 from domain.accounts.wallet import BOOKINGS, Wallet
 from domain.catalogue.plan import Plan
 from domain.finance.month import Month
+from domain.finance.settlement import Settlement
 from domain.links.esim import Esim
 from domain.links.handover import Handover
 from domain.links.link import Link
@@ -52,6 +53,7 @@ AGGREGATES: tuple[type[Root], ...] = (
     LogOrigin,
     Ledger,
     Month,
+    Settlement,
     WebhookEndpoint,
     WebhookList,
     WebhookRequest,

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import chain
 from uuid import UUID
 
-from app.books.postings import COSTLY, WALLETS, Posting, opposite_of, postings_of, work_of
+from app.books.postings import POSTED, WALLETS, Posting, opposite_of, postings_of
 from app.books.reader import Selection
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet
@@ -25,7 +25,7 @@ from projections.engine.read_model import Uses
 from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress
 
-LEDGER: Uses = (Wallet.Moved, Month.Closed, Organization.Registered, *COSTLY)
+LEDGER: Uses = (Wallet.Moved, Month.Closed, Organization.Registered, *POSTED)
 # Every account opens then, because an entry may be dated before earlier entries of the log.
 EPOCH = "1970-01-01"
 # The earnings of before the selection; and entries outside of it that stand between its own.
@@ -66,11 +66,11 @@ class Ledger:
             case Wallet.Moved():
                 yield from self._move(position, event, month)
             case _:
-                facts = event.organization_id, event.timestamp, position  # type: ignore[attr-defined]  # all work is for one
+                facts = event.organization_id, event.timestamp, position  # type: ignore[attr-defined]  # None of a provider's invoice
                 if self.selection.wants(*facts):
                     yield from self._work(position, event, month)
                 elif self.selection.starts_after(*facts):
-                    self._open_with(*chain.from_iterable(map(postings_of, work_of(event))))
+                    self._open_with(*chain.from_iterable(it[:2] for it in postings_of(event)))
 
     def end(self) -> Iterator[str]:
         """Yield the assertions of the newest month of each wallet, and what there was before."""
@@ -128,15 +128,11 @@ class Ledger:
 
     def _work(self, position: int, event: Event, month: str) -> Iterator[str]:
         day = _day(event.timestamp, month)
-        for work in work_of(event):
-            postings = postings_of(work)
-            if work.cost is None or not postings:
-                continue
+        for *postings, text, reference in postings_of(event):
             for each in postings:
                 yield from self._open(each.account)
             more = f"\n  position: {position}"
-            more += f"\n  reference: {_text(work.reference)}" if work.reference else ""
-            text = "Provider cost, estimated" if work.cost.estimated else "Provider cost"
+            more += f"\n  reference: {_text(reference)}" if reference else ""
             yield _transaction(day, text, more, *postings)
 
     def _open(self, account: str, name: str | None = None) -> Iterator[str]:

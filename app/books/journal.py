@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from app.books.postings import (
+    BANK,
     CLAIMS,
     DEPOSITS,
     PLAY_MONEY,
@@ -29,7 +30,6 @@ from app.books.postings import (
     postings_of,
     wallet_of,
     word_of,
-    work_of,
 )
 from app.books.trial_balance import USES, MonthBalance
 from domain.accounts.wallet import CHARGED_FOR, Wallet
@@ -55,6 +55,7 @@ ROOTS = (DEPOSITS, WALLETS, *INCOME, "Expenses:Adjustments", *PROVIDERS, ROUNDIN
 BELOW = [
     PLAY_MONEY,
     CLAIMS,
+    BANK,
     *(f"{root}:{word_of(kind)}" for root in INCOME for kind in CHARGED_FOR.values()),
 ]
 Accounts = Mapping[str, Any]  # The file of the operator, as it was read and checked.
@@ -120,8 +121,8 @@ def moves_of(
             wallet = wallet_of(numbers.get(owner))
             pairs = [(opposite_of(event), wallet, str(event.transaction_id))]
         else:
-            posted = filter(None, map(postings_of, work_of(event)))
-            pairs = [(one, other.account, f"position {position}") for one, other in posted]
+            name = f"position {position}"
+            pairs = [(one, other.account, name) for one, other, *_ in postings_of(event)]
         for (account, currency, micros), other, name in pairs:
             text = f"{account.rpartition(':')[2]} {name}"
             yield Move(day, account, other, currency, micros, text, owner)
@@ -278,10 +279,9 @@ def quickbooks(booked: Sequence[Booked], its: Accounts, _: datetime) -> bytes:
     rows = [["Journal No.", "Journal Date", "Account Name", "Description", "Debits", "Credits"]]
     form = {"MM/DD/YYYY": "%m/%d/%Y", "DD/MM/YYYY": "%d/%m/%Y"}[its["date"]]
     for each in booked:
-        debit, credit = (code_of(its, at) for at in (each.debit, each.credit))
         facts, amount = (each.number, each.move.day.strftime(form)), _money(each.cents)
-        text = each.move.described
-        rows += [[*facts, debit, text, amount, ""], [*facts, credit, text, "", amount]]
+        for account, cells in ((each.debit, (amount, "")), (each.credit, ("", amount))):
+            rows.append([*facts, code_of(its, account), each.move.described, *cells])
     return _csv(rows)
 
 

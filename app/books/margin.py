@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
-from app.books.postings import COSTLY, Work, work_of
+from app.books.postings import POSTED, Work, work_of
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, links_of
 from domain.catalogue.plan import SIMULATED
@@ -27,7 +27,7 @@ from projections.engine.rebuild import Progress, ignore_progress
 
 By = Literal["day", "month", "org", "plan", "provider"]
 
-MONEY: Uses = (Wallet.Moved, Month.Closed, *COSTLY)
+MONEY: Uses = (Wallet.Moved, Month.Closed, *POSTED)
 BESIDES: dict[By, Uses] = {  # Further events that decide the row of an entry.
     "org": (Organization.Registered,),
     "provider": (Link.Began, BulkJob.Created, BulkJob.Finished, BulkJob.Cancelled),
@@ -162,7 +162,8 @@ class Margin:
             case "month", _:
                 return month
             case "org", _:
-                return str(event.organization_id)  # type: ignore[attr-defined]  # all are of one
+                owner = event.organization_id  # type: ignore[attr-defined]  # None of an invoice.
+                return str(owner) if owner is not None else None
             case "plan", Wallet.Moved(metadata=said):
                 return self._named(said.get("plan_id"), said.get("plan_name"))
             case "provider", Wallet.Moved():

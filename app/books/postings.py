@@ -3,16 +3,18 @@
 Accounts have the names that Beancount gives to their kinds. Deposits are an asset, of which what is
 reversed and paid out is taken, as is what is owed for reversed deposits (claims); wallets are a
 liability, charges income and refunds their contra account. What providers charge is an expense, and
-a liability to them.
+a liability to them. What the bank has moved goes from deposits, or these liabilities, to the bank.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from domain.accounts.wallet import Wallet, kind_of, kind_refunded
 from domain.catalogue.plan import SIMULATED
 from domain.cost import Cost
+from domain.finance.settlement import Settlement
 from domain.links.bought_plan import BoughtPlan
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
@@ -23,6 +25,7 @@ from projections.engine.read_model import Uses
 
 WALLETS = "Liabilities:Wallets"
 PLAY_MONEY, DEPOSITS, CLAIMS = "Assets:Sandbox-deposits", "Assets:Deposits", "Assets:Claims"
+BANK = "Assets:Bank"
 # What is opposite a wallet by the kind of its entry, where that is no charge and no refund.
 BOOKED_ON = {"deposit": DEPOSITS, "reversal": DEPOSITS, "payout": DEPOSITS, "claim": CLAIMS}
 BOOKED_ON |= {"sandbox_deposit": PLAY_MONEY, "adjustment": "Expenses:Adjustments"}
@@ -34,6 +37,7 @@ COSTLY: Uses = (
     LostOrder.LeftOver,
     Link.LeftOver,
 )
+POSTED: Uses = (*COSTLY, Settlement.Booked)  # What posts and moves no wallet.
 LEFT_OVER = (LostOrder.LeftOver, Link.LeftOver)  # Nobody uses these, and we pay for them.
 _STRANGE = re.compile(r"[^A-Za-z0-9]+")
 
@@ -78,6 +82,9 @@ def work_of(event: Event) -> list[Work]:
             return [_bought(event.plan, event.cost, event.endpoint_id)]
         case LostOrder.LeftOver():
             return [_bought(event.plan, event.cost, event.order_reference)]
+        case Settlement.Booked(settles=None):  # What an invoice asks for beside known work.
+            cost = Cost(event.amount_micros - event.known_micros, event.currency, estimated=False)
+            return [Work(event.provider, 1, cost, event.reference)]
         case _:
             return []
 
@@ -104,15 +111,24 @@ def wallet_of(number: str | None) -> str:
     return f"{WALLETS}:{number}" if number else WALLETS
 
 
-def postings_of(work: Work) -> tuple[Posting, ...]:
-    """Return the expense and the liability for work; empty if it is free or its cost unknown."""
-    cost, name = work.cost, word_of(work.provider or "unknown")
-    if cost is None or not cost.amount_micros:
-        return ()
-    return (
-        Posting(f"Expenses:Providers:{name}", cost.currency, cost.amount_micros),
-        Posting(f"Liabilities:Providers:{name}", cost.currency, -cost.amount_micros),
-    )
+def postings_of(event: Event) -> Iterator[tuple[Posting, Posting, str, str | None]]:
+    """Yield two postings of an event that moves no wallet, what they are, and a reference.
+
+    Work that is free, or whose cost is not known, posts nothing.
+    """
+    if isinstance(event, Settlement.Booked) and event.settles is not None:
+        other = f"Liabilities:Providers:{word_of(event.provider)}" if event.provider else DEPOSITS
+        unit, micros = event.currency, event.amount_micros
+        yield Posting(BANK, unit, micros), Posting(other, unit, -micros), "Bank", event.reference
+    for work in work_of(event):
+        cost, name = work.cost, word_of(work.provider or "unknown")
+        if cost is not None and cost.amount_micros:
+            yield (
+                Posting(f"Expenses:Providers:{name}", cost.currency, cost.amount_micros),
+                Posting(f"Liabilities:Providers:{name}", cost.currency, -cost.amount_micros),
+                "Provider cost, estimated" if cost.estimated else "Provider cost",
+                work.reference,
+            )
 
 
 def word_of(name: str) -> str:

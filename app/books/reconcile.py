@@ -14,12 +14,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Literal, get_args
+from datetime import date, datetime
+from typing import Any, Literal, get_args
 
 from app.books.postings import COSTLY, LEFT_OVER, work_of
 from domain.accounts.wallet import SANDBOX_DEPOSIT, Wallet
 from domain.catalogue.file_errors import FileRefused
+from domain.errors import NotPossible
+from domain.finance.settlement import Settlement
 from domain.log.log import Log
 from domain.money import AMOUNT_MICROS_MAX, MICROS
 from domain.months import month_of
@@ -29,10 +31,11 @@ from projections.engine.rebuild import Progress, ignore_progress
 FILE_BYTES_MAX = 32 * 1024 * 1024
 ERRORS_MAX = 20  # Errors in one report; if there are more, they probably have one cause.
 _WORD = re.compile(r"[^\W_]+")
+_WITH_POINTS = re.compile(r"([0-9]{2})\.([0-9]{2})\.([0-9]{4})\Z", re.ASCII)
 SEPARATORS = (";", ",", "\t")
 
 Period = Literal["day", "month"]
-BANKED = (Wallet.Deposited, Wallet.Reversed, Wallet.PaidOut)
+BANKED = (Wallet.Deposited, Wallet.Reversed, Wallet.PaidOut, Settlement.Booked)
 LENGTHS: dict[Period, int] = {"day": len("2026-01-31"), "month": len("2026-01")}
 
 Mark = Literal["point", "comma"]
@@ -45,7 +48,7 @@ class Layout:
     """Where the values are; without a column for it, all amounts are in `currency`.
 
     Names of columns are compared without case, spaces and underscores. `only` is a column and its
-    value: lines with another value are left out.
+    value: lines with another value are left out. Without a column of dates all have `value_date`.
     """
 
     currency: str
@@ -55,12 +58,14 @@ class Layout:
     decimal: Mark | None = None  # None: the amounts of the file show it.
     encoding: str | None = None
     only: tuple[str, str] | None = None
+    date_column: str | None = None
+    value_date: date | None = None
 
     @property
     def columns(self) -> list[str]:
         """The columns that the head must have, as `read_amounts` takes their values."""
-        named = [self.reference, self.amount, self.currency_column, (self.only or (None,))[0]]
-        return [each for each in named if each is not None]
+        named = [self.reference, self.amount, self.currency_column, self.date_column]
+        return [each for each in (*named, (self.only or (None,))[0]) if each is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,7 @@ class Theirs:
     reference: str
     amount_micros: int
     currency: str
+    value_date: date | None = None
 
 
 def read_amounts(data: bytes, layout: Layout) -> list[Theirs]:
@@ -86,9 +92,13 @@ def read_amounts(data: bytes, layout: Layout) -> list[Theirs]:
         if values[0] or values[1]:
             found.append((line, values))
     amounts = _amounts([(line, values[1]) for line, values in found], layout)
+    days, its_own = [layout.value_date] * len(found), layout.currency_column is not None
+    if layout.date_column is not None:
+        dated = ((line, values[-1]) for line, values in found)
+        days = [*_dates(dated, f", column {layout.date_column}")]
     return [
-        Theirs(line, values[0], amount, values[2].upper() if values[2:] else layout.currency)
-        for (line, values), amount in zip(found, amounts, strict=True)
+        Theirs(line, values[0], amount, values[2].upper() if its_own else layout.currency, day)
+        for (line, values), amount, day in zip(found, amounts, days, strict=True)
     ]
 
 
@@ -140,6 +150,20 @@ def _check_width(rows: Sequence[Row], width: int) -> None:
     ]
     if lines:
         raise FileRefused(lines[:ERRORS_MAX])
+
+
+def _dates(cells: Iterable[tuple[int, str]], column: str = "") -> list[date]:
+    """Read the dates of lines, of some times with a time; raises FileRefused."""
+    found, wrong = [], []
+    for line, text in cells:
+        try:
+            found.append(datetime.fromisoformat(_WITH_POINTS.sub(r"\3-\2-\1", text)).date())
+        except ValueError:
+            why = "is no date such as 2026-01-31 or 31.01.2026"
+            wrong.append(f"line {line}{column}: {text[:40]!r} {why}")
+    if wrong:
+        raise FileRefused(wrong[:ERRORS_MAX])
+    return found
 
 
 def _pattern(mark: Mark) -> re.Pattern[str]:
@@ -194,17 +218,23 @@ class Ours:
     currency: str | None
     left_over: bool = False
     reverses: str = ""  # The deposit, by whose reference a bank may name it too.
+    settles: tuple[Any, ...] = ()  # The first four of `FACTS`, for a line of the bank.
 
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """How many references agree, and those that do not; `left_over` may be of both."""
+    """How many references agree, and those that do not; `left_over` may be of both.
+
+    `settled` is what may be booked: `FACTS` of the lines of a bank that agree, or of an invoice.
+    """
 
     matched: int
     missing_here: list[Theirs]
     missing_there: list[Ours]
     different: list[tuple[Theirs, Ours]]
     left_over: list[Ours]
+    settled: Sequence[tuple[Any, ...]] = ()
+    is_invoice: bool = False
 
     @property
     def ok(self) -> bool:
@@ -291,12 +321,22 @@ def costs_of(
 
 
 def deposits_of(log: Log, progress: Progress = ignore_progress) -> Iterator[Ours]:
-    """Yield what a bank knows of all organizations: deposits, reversals, payouts; no play money."""
+    """Yield what a bank knows: deposits, reversals, payouts, invoices; no play money."""
+    invoices = dict[tuple[str | None, str], Ours]()
     for position, event in read_events(log, BANKED, progress):
         if isinstance(event, Wallet.Moved) and event.reference.type != SANDBOX_DEPOSIT:
             facts = (event.reference.id, event.change_micros, event.currency)
+            named = (event.transaction_id, None, event.reference.id, event.organization_id)
             reverses = event.metadata.get("deposit", "")
-            yield Ours(position, event.timestamp, *facts, reverses=reverses)
+            yield Ours(position, event.timestamp, *facts, reverses=reverses, settles=named)
+        elif isinstance(event, Settlement.Booked) and event.settles is None:
+            facts = (event.reference, -event.amount_micros, event.currency)
+            key = event.provider, event.reference
+            its = (event.originator_id, *key, None)
+            invoices[key] = Ours(position, event.timestamp, *facts, settles=its)
+            if event.number % 2:  # It takes the invoice back.
+                del invoices[key]
+    yield from invoices.values()
 
 
 def _named(lines: Iterable[Theirs], ours: Sequence[Ours]) -> Iterator[Theirs]:
@@ -325,23 +365,17 @@ def _named(lines: Iterable[Theirs], ours: Sequence[Ours]) -> Iterator[Theirs]:
         yield replace(line, reference=named) if named and all(parts) and not is_whole else line
 
 
-def by_period(theirs: Iterable[Theirs], period: Period) -> list[Theirs]:
+def by_period(theirs: Sequence[Theirs], period: Period) -> list[Theirs]:
     """Replace the times that lines have as reference by their day or month; raises FileRefused.
 
     Lines without an amount are left out: some providers list the days without use too.
     """
-    found, wrong = [], []
-    for each in theirs:
-        try:
-            day = datetime.fromisoformat(each.reference).isoformat()
-        except ValueError:
-            wrong.append(f"line {each.line}: {each.reference[:40]!r} is no date such as 2026-01-31")
-        else:
-            if each.amount_micros:
-                found.append(replace(each, reference=day[: LENGTHS[period]]))
-    if wrong:
-        raise FileRefused(wrong[:ERRORS_MAX])
-    return found
+    days = _dates((each.line, each.reference) for each in theirs)
+    return [
+        replace(each, reference=day.isoformat()[: LENGTHS[period]])
+        for each, day in zip(theirs, days, strict=True)
+        if each.amount_micros
+    ]
 
 
 def reconcile_deposits(
@@ -350,17 +384,28 @@ def reconcile_deposits(
     month: str | None = None,
     progress: Progress = ignore_progress,
 ) -> Reconciliation:
-    """Compare a bank's statement with the deposits, reversals and payouts.
+    """Compare a bank's statement with the deposits, reversals, payouts and invoices of providers.
 
     What else the bank has paid to others is left out, but not what it took back of a deposit. A
-    reference is shared if several organizations use it; within one each is unique.
+    reference is shared if several organizations use it; within one each is unique. An invoice
+    that no line names waits to be paid.
     """
     ours = [*deposits_of(log, progress)]
     uses = Counter(each.reference for each in ours)
     named = _named(lines, ours)
     theirs = [each for each in named if each.amount_micros > 0 or each.reference in uses]
     shared = {name for name, count in uses.items() if count > 1}
-    return reconcile(theirs, ours, month, shared)
+    there = _by_reference(theirs, shared)
+    ours = [each for each in ours if not each.settles[1] or _key_of(each, shared) in there]
+    found = reconcile(theirs, ours, month, shared)
+    odd = {line for line, _ in found.different}
+    settled = []
+    for its in ours:
+        line = there.get(_key_of(its, shared))
+        if line is not None and line not in odd:
+            facts = (its.amount_micros, 0, its.currency, line.value_date)
+            settled.append((*its.settles, *facts))
+    return replace(found, settled=settled)
 
 
 def reconcile_costs(  # noqa: PLR0913  # Each is what the comparison needs.
@@ -370,7 +415,25 @@ def reconcile_costs(  # noqa: PLR0913  # Each is what the comparison needs.
     period: Period | None = None,
     month: str | None = None,
     progress: Progress = ignore_progress,
+    invoice: str | None = None,
 ) -> Reconciliation:
-    """Compare a provider's invoice with its work, by reference, or by day or month."""
+    """Compare a provider's invoice with its work, by reference, or by day or month.
+
+    An `invoice` that has a number is to be booked; raises NotPossible for one of two currencies.
+    """
     theirs = lines if period is None else by_period(lines, period)
-    return reconcile(theirs, costs_of(log, provider, period, progress), month)
+    found = reconcile(theirs, costs_of(log, provider, period, progress), month)
+    if invoice is None:
+        return found
+    named, units = {each.reference for each in theirs}, {each.currency for each in theirs}
+    if len(units) != 1:
+        message = f"an invoice is in one currency: here are {', '.join(sorted(units)) or 'none'}"
+        raise NotPossible(message)
+    known_micros = sum(
+        each.amount_micros or 0
+        for each in costs_of(log, provider, period, progress)
+        if each.reference in named and each.currency in units
+    )
+    facts = (sum(each.amount_micros for each in theirs), known_micros)
+    invoiced = (None, provider, invoice, None, *facts, *units, theirs[-1].value_date)
+    return replace(found, settled=[invoiced], is_invoice=True)

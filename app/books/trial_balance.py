@@ -12,7 +12,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from app.books.postings import (
-    COSTLY,
+    POSTED,
     WALLETS,
     Posting,
     opposite_of,
@@ -32,7 +32,7 @@ from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress, ignore_progress
 
 IN_MONTH = ("account", "currency", "opening", "movement", "closing")
-USES: Uses = (Wallet.Moved, *COSTLY)
+USES: Uses = (Wallet.Moved, *POSTED)
 
 
 @dataclass
@@ -53,7 +53,8 @@ class TrialBalance:
             return
         for work in work_of(event):
             self.unknown += work.count if work.cost is None else 0
-            self._post(*postings_of(work))
+        for one, other, *_ in postings_of(event):
+            self._post(one, other)
 
     def _post(self, *postings: Posting) -> None:
         for account, currency, micros in postings:

@@ -283,11 +283,8 @@ class _Client(Shape):
     organization: UUID | None  # None for a machine-to-machine client.
     scopes: Sequence[str]
     revoked: bool
-
-
-class _ListedClient(_Client):
-    created_at: Moment
-    old_secret_ends: datetime | None
+    created_at: Moment | UnsetType = UNSET  # This and the next are listed.
+    old_secret_ends: datetime | UnsetType | None = UNSET
 
 
 class _Secret(Shape):
@@ -335,11 +332,14 @@ def create_client(
 
 
 @client.command("list", right=None)
-def list_clients(session: Session) -> list[_ListedClient]:
+def list_clients(session: Session) -> list[_Client]:
     """List all clients, oldest first, including revoked ones."""
     now = session.container.clock()
     found = session.read(session.container.clients.all)
-    return [_ListedClient.of(row, old_secret_ends=not_over(row.old_until, now)) for row in found]
+    return [
+        _Client.of(row, created_at=row.created_at, old_secret_ends=not_over(row.old_until, now))
+        for row in found
+    ]
 
 
 @client.command("revoke", right="keys")

@@ -137,10 +137,9 @@ def month_option(text: str) -> Decorator:
     return click.option("--month", type=MONTH, help=text)
 
 
-def out_option(text: str, *, may_be_directory: bool = False) -> Decorator:
+def out_option(text: str) -> Decorator:
     """Add --out, a file that is written."""
-    kind = click.Path(path_type=Path, dir_okay=may_be_directory)
-    return click.option("--out", type=kind, help=text)
+    return click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help=text)
 
 
 # `-5.00` is an amount, not several options in one.

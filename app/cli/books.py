@@ -24,16 +24,17 @@ from app.books.reconcile import (
     reconcile_costs,
     reconcile_deposits,
 )
-from app.books.statements import Balance, MonthsStatements, balance_of, statements_of
+from app.books.statements import Balance, balance_of, statements_of
 from app.books.trial_balance import month_balance
 from app.books.trial_balance import trial_balance as add_up
-from app.bootstrap.container import Container
 from app.bootstrap.providers import INVOICES, LOOKUPS, NETWORKS
 from app.cli.arguments import (
+    DATE,
     MONTH,
+    NOT_ZERO,
+    WORDS,
     Text,
     at_option,
-    id_argument,
     month_option,
     organization_argument,
     out_option,
@@ -44,13 +45,12 @@ from app.cli.operation import Subject, misuse
 from app.cli.output import Named, Said, in_parts, show_stream, warn, written
 from app.cli.session import Session
 from app.http.edge.media import csv_blocks
-from app.http.finance import page
-from app.http.finance.replies import Statement, show_statement
+from app.http.finance.replies import show_statement
 from app.processes.importing import range_of
 from app.processes.memory import collect_seldom
 from app.processes.month_folder import Made, check_folder, make_folder
-from domain.accounts.organization import Organization
 from domain.errors import refuse
+from domain.finance.settlement import settle
 from domain.log.log import Log
 from domain.money import format_amount
 from projections.audit.export import Export
@@ -63,10 +63,10 @@ Form = Literal["jsonl", "csv", "beancount"]
 
 NO_STATEMENT = "no statement: the organization had no transaction by then, or the month is to come"
 NO_WALLET = "this organization had no wallet then"
-ONE_OR_ALL = "give ORG and YYYY-MM, or --all YYYY-MM and --out DIR; one with --out needs --format"
 MONTH_OR_CHECK = "give YYYY-MM and DIR, or --check DIR alone"
 AT_OR_MONTH = "give --at or --month"
 ONE_OF_BOTH = "name the provider by --provider, or say --deposits"
+TO_BOOK = "to book, or to take back, give a date, and beside --provider alone an --invoice"
 NO_FACTS = "--json needs --out: without it the standard output is the export"
 PART = "a part of jsonl needs --out: what tells it from a whole log goes into a file beside it"
 ALL_EVENTS = "jsonl has all events: give --from and --to as positions, and no --org"
@@ -80,80 +80,24 @@ audit.callback = months.callback = collect_seldom  # Their commands read all of 
 
 
 @audit.command("statement", right=None, on="any log")
-@id_argument("organization_id", "[ORG", required=False)
-@click.argument("month", metavar="YYYY-MM]", type=MONTH, required=False)
-@click.option("--all", "every", type=MONTH, help="The statements of all organizations.")
-@click.option("--format", "form", type=click.Choice(["csv", "html"]), help="As it can be sent.")
-@out_option("A directory for --all, a file for one to send.", may_be_directory=True)
-def statement(  # noqa: PLR0913  # Its options.
-    session: Session,
-    *,
-    organization_id: UUID | None,
-    month: str | None,
-    every: str | None,
-    form: str | None,
-    out: Path | None,
-) -> Said | Facts | bytes | None:
+@organization_argument
+@click.argument("month", metavar="YYYY-MM", type=MONTH)
+def statement(session: Session, organization_id: UUID, month: str) -> Said:
     """Make the statement of a month from the log, as the organization gets it.
 
-    With --format a page or a table with totals, on standard output or in the file of --out; the
-    page names the ISSUER. With --all one file for each organization in the directory of --out,
-    ORG-YYYY-MM.json or of the --format, in one pass through the log.
+    Those of all organizations, as they can be sent, are in the folder of a month.
     """
-    if every is not None and out is not None and organization_id is None:
-        return _write_all(session, every, out, form)
-    if every is not None or organization_id is None or month is None:
-        misuse(ONE_OR_ALL)
-    if form is not None and not session.as_json:
-        text = _as_sent(session.container, _one(session, organization_id, month), form)
-        if out is None:
-            return text
-        with written(out) as target:
-            target.write(text)
-        return None
-    if form is not None or out is not None:
-        misuse(ONE_OR_ALL)
-    facts = msgspec.to_builtins(_one(session, organization_id, month))
-    lines = facts["lines"]
-    return Said(facts, [{**facts, "lines": len(lines)}, *(["", lines] if lines else [])])
-
-
-def _write_all(session: Session, month: str, out: Path, form: str | None) -> Facts:
-    container = session.container
-    found = statements_of(container.log, month, progress=session.watch("Reading"))
-    out.mkdir(parents=True, exist_ok=True)
-    for each in _shown(container, found):
-        file = out / f"{each.organization}-{month}.{form or 'json'}"
-        with written(file) as target:
-            target.write(_as_sent(container, each, form))
-    facts = {"month": month, "final": found.is_final, "statements": len(found.statements)}
-    return {**facts, "out": out}
-
-
-def _one(session: Session, organization_id: UUID, month: str) -> Statement:
     session.require_organization(organization_id)
-    progress = session.watch("Reading")
-    found = statements_of(session.container.log, month, organization_id, progress)
+    container, progress = session.container, session.watch("Reading")
+    found = statements_of(container.log, month, organization_id, progress)
     if not found.statements:
         refuse(NO_STATEMENT)
-    (shown,) = _shown(session.container, found)
-    return shown
-
-
-def _shown(container: Container, found: MonthsStatements) -> Iterator[Statement]:
     checkpoint = container.statement_checkpoint(found.closed_at)
-    for each in found.statements:
-        yield show_statement(each, is_final=found.is_final, checkpoint=checkpoint)
-
-
-def _as_sent(container: Container, shown: Statement, form: str | None) -> bytes:
-    if form is None:
-        return msgspec.json.encode(shown) + b"\n"
-    if form == "csv":
-        return b"".join(csv_blocks(page.COLUMNS, page.rows_with_totals(shown)))
-    owner = container.log.find(Organization, shown.organization)
-    name, issuer = owner.name if owner is not None else "", container.settings.issuer
-    return page.statement_page(shown, name, issuer).encode()
+    (its,) = found.statements
+    shown = show_statement(its, is_final=found.is_final, checkpoint=checkpoint)
+    facts = msgspec.to_builtins(shown)
+    lines = facts["lines"]
+    return Said(facts, [{**facts, "lines": len(lines)}, *(["", lines] if lines else [])])
 
 
 @audit.command("balance", right=None, on="any log")
@@ -268,7 +212,7 @@ def _read_only(value: str) -> tuple[str, str]:
     return column, wanted
 
 
-@audit.command("reconcile", right=None)
+@audit.command("reconcile", right="audit", when=lambda given: given["booking"] is not None)
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @click.option(
     "--provider",
@@ -293,72 +237,89 @@ def _read_only(value: str) -> tuple[str, str]:
 )
 @click.option("--decimal", type=click.Choice(["point", "comma"]), help="Default: the file tells.")
 @click.option("--encoding", help="Default: UTF-8, or UTF-16 with its mark.")
-def reconcile(
+@click.option("--book", "booking", flag_value="book", help="Book what agrees, once.")
+@click.option("--take-back", "booking", flag_value="back", help="Undo what --book does.")
+@click.option("--value-date", type=DATE, help="Of all that is booked.")
+@click.option("--date-column", help="The column of value dates.")
+@click.option("--invoice", type=WORDS, help="Its number, by which the bank will name it.")
+@click.option("--accept", type=NOT_ZERO, help="How much more an invoice asks for than is known.")
+def reconcile(  # noqa: PLR0913  # Its options.
     session: Session,
-    /,
     *,
     file: IO[bytes],
     provider: str | None,
     deposits: bool,
     month: str | None,
+    booking: str | None,
+    invoice: str | None,
+    accept: int | None,
     **given: Any,
 ) -> Said:
     """Compare a CSV file of references and amounts with the log; `-` is the standard input.
 
     Tells what is missing there or here, and what has another amount; then exits with 1. Also
     tells what nobody has, though a network takes its price. Lines of one reference are added up,
-    but for deposits of several organizations under one, which need a line each.
-    Of a bank's statement only what was paid in counts, what went back of it, and payouts; a text
-    may have a reference among other words. With --by the references are dates, and what a provider
-    takes is added up by day or month (UTC), also for lookups, which have no reference.
+    but for deposits of several organizations under one, which need a line each. Of a bank's
+    statement only what was paid in counts, what went back of it, and payouts; a text may have a
+    reference among other words. With --by the references are dates, and what a provider takes is
+    added up by day or month (UTC), also for lookups, which have no reference.
+
+    With --book what agrees of the bank's lines goes to the bank's account, once, or an invoice is
+    booked, whose payment is then expected in the bank's lines. --take-back undoes it.
     """
     if deposits == (provider is not None):
         misuse(ONE_OF_BOTH)
-    known = INVOICES.get(provider or "", {})
-    container, progress = session.container, session.watch("Reading")
-    named = {name: value for name, value in given.items() if value}
-    options: Facts = {"currency": container.settings.currency, **known, **named}
+    is_dated = given["value_date"] or given["date_column"]
+    if booking and (not is_dated or deposits is not (invoice is None)):
+        misuse(TO_BOOK)
+    parts, progress = session.container, session.watch("Reading")
+    options: Facts = {"currency": parts.settings.currency, **INVOICES.get(provider or "", {})}
+    options |= {name: value for name, value in given.items() if value}
     by = options.pop("by", None)
-    data = file.read(FILE_BYTES_MAX + 1)
     with naming(file):
-        theirs = read_amounts(data, Layout(**options))
+        theirs = read_amounts(file.read(FILE_BYTES_MAX + 1), Layout(**options))
         if provider is None:
-            found = reconcile_deposits(container.log, theirs, month, progress)
+            found = reconcile_deposits(parts.log, theirs, month, progress)
         else:
-            found = reconcile_costs(container.log, theirs, provider, by, month, progress)
-    session.ok = found.ok
-    return _reconciled(found)
+            found = reconcile_costs(parts.log, theirs, provider, by, month, progress, invoice)
+    return _reconciled(found, _booked(session, found, accept or 0, booking))
 
 
-def _reconciled(found: Reconciliation) -> Said:
+def _booked(session: Session, found: Reconciliation, accepted: int, booking: str | None) -> Facts:
+    """Book, or take back, what may be; an invoice only with the difference that is accepted."""
+    session.ok, booked, settled = found.ok, Facts(), found.settled
+    if found.is_invoice:
+        ((*_, micros, known_micros, _, _),) = settled
+        more = micros - known_micros
+        booked = {"amount": format_amount(micros), "difference": format_amount(more)}
+        if booking == "book" and more != accepted:
+            session.ok, settled = False, ()
+    if booking is not None:
+        log, cause, back = session.container.log, session.cause, booking == "back"
+        done = [settle(log, each, cause, back=back) for each in settled]
+        booked |= {"taken_back" if back else "booked": sum(done), "unchanged": done.count(False)}
+    return booked
+
+
+def _reconciled(found: Reconciliation, booked: Facts) -> Said:
+    here, ours = ("line", "reference"), ("position", "at", "reference")
     rows = {
-        "missing_here": [
-            {"line": each.line, "reference": each.reference, **_amount(each)}
-            for each in found.missing_here
-        ],
-        "missing_there": [*map(_missing, found.missing_there)],
+        "missing_here": [_row(each, *here) for each in found.missing_here],
+        "missing_there": [_row(each, *ours) for each in found.missing_there],
         "different": [
-            {
-                "line": theirs.line,
-                "position": ours.position,
-                "reference": ours.reference,
-                "there": _amount(theirs),
-                "here": _amount(ours),
-            }
-            for theirs, ours in found.different
+            {"line": a.line, "position": b.position, "reference": b.reference}
+            | {"there": _row(a), "here": _row(b)}
+            for a, b in found.different
         ],
-        "left_over": [*map(_missing, found.left_over)],
+        "left_over": [_row(each, *ours) for each in found.left_over],
     }
-    return in_parts({"ok": found.ok, "matched": found.matched}, rows)
+    return in_parts({"ok": found.ok, "matched": found.matched, **booked}, rows)
 
 
-def _missing(ours: Ours) -> Facts:
-    facts = {"position": ours.position, "at": ours.at, "reference": ours.reference}
-    return {**facts, **_amount(ours)}
-
-
-def _amount(each: Theirs | Ours) -> Facts:
-    return _money(each.amount_micros, each.currency)
+def _row(each: Theirs | Ours, *names: str) -> Facts:
+    """Return some facts of a line or of what the log knows, and its amount."""
+    facts = {name: getattr(each, name) for name in names}
+    return {**facts, **_money(each.amount_micros, each.currency)}
 
 
 def _money(micros: int | None, currency: str | None) -> Facts:
@@ -382,7 +343,9 @@ def export_log(session: Session, *, form: Form, out: Path | None, **selected: An
     if out is None and session.as_json:
         misuse(NO_FACTS)
     if form == "jsonl":
-        first, last = _positions(selection)
+        first, last = selection.since, selection.until
+        if isinstance(first, datetime) or isinstance(last, datetime) or selection.organization_id:
+            misuse(ALL_EVENTS)
         if out is None and (first is not None or last is not None):
             misuse(PART)
         facts = _export_events(session, first, last, out)
@@ -394,13 +357,6 @@ def export_log(session: Session, *, form: Form, out: Path | None, **selected: An
             file.writelines(make(session.container.log, selection, progress))
         facts = {"format": form}
     return None if out is None else facts
-
-
-def _positions(selection: Selection) -> tuple[int | None, int | None]:
-    first, last = selection.since, selection.until
-    if isinstance(first, datetime) or isinstance(last, datetime) or selection.organization_id:
-        misuse(ALL_EVENTS)
-    return first, last
 
 
 def _table(log: Log, selection: Selection, progress: Progress) -> Iterator[bytes]:

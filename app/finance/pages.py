@@ -21,7 +21,7 @@ from domain.months import next_month
 from projections.engine.shape import format_time
 from projections.engine.sql_views import SqlView
 from projections.finance.figures import Figures, Found, Wanted, as_id, balances, by_day, cursor_of
-from projections.finance.views import DAILY, STATEMENTS, TOTALS, TRANSACTIONS
+from projections.finance.views import STATEMENTS, TRANSACTIONS
 from projections.models.transactions import KINDS
 
 PAGE_ROWS = 50
@@ -74,7 +74,6 @@ class Pages:
         pages.add_url_rule("/transactions", "transactions", self.transactions)
         pages.add_url_rule("/transactions.csv", "transactions_csv", self.transactions_csv)
         pages.add_url_rule("/transactions/<uuid:transaction_id>", "story", self.story)
-        pages.add_url_rule("/days.csv", "days_csv", self.days_csv)
         pages.add_url_rule("/statements", "statements", self.statements)
         pages.add_url_rule("/statements.csv", "statements_csv", self.statements_csv)
         pages.add_url_rule("/statements/<uuid:organization_id>", "statement", self.statement)
@@ -155,11 +154,6 @@ class Pages:
             is_charge=entry.kind in CHARGES,
             facts=_facts(entry.metadata),
         )
-
-    def days_csv(self) -> Response:
-        since, owner = self._today() - timedelta(days=_period() - 1), _query()["organization"]
-        view = TOTALS if owner is None else DAILY
-        return _csv_reply("days", view, iter(self._figures.days(owner, since)))
 
     def statements(self) -> str:
         month, page = self._month(), _query()["page"]

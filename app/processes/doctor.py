@@ -49,6 +49,7 @@ UNKNOWN_BEFORE = {
     "`org set --customer-number`": "organization.customer_number_set",
     "`wallet reverse` or `wallet payout`": "reversal.made payout.made wallet.reversed "
     "wallet.paid_out wallet.claim_changed",
+    "`audit reconcile --book`": "settlement.booked",
 }
 UPGRADED = timedelta(days=30)  # For so long somebody may want to go back.
 SEE_DOCTOR = "see: python -m app doctor"

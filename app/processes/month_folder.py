@@ -9,8 +9,6 @@ import csv
 import filecmp
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +21,6 @@ from hashlib import sha256
 from html import unescape
 from io import StringIO
 from pathlib import Path
-from subprocess import PIPE, STDOUT
 from typing import Any
 from uuid import UUID
 
@@ -45,8 +42,8 @@ from domain.finance.statement import Statement as BookStatement
 from domain.money import format_amount
 from domain.months import last_day
 from projections.audit.checkpoint import SignedCheckpoint, verifier_key
-from projections.audit.export import Export, Subtrees
-from projections.audit.rules import VERIFIER
+from projections.audit.export import Export
+from projections.audit.rules import verifier
 from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress
 
@@ -344,38 +341,26 @@ class _Month:
 
     def _verdict(self, signed: SignedCheckpoint, statements: Sequence[Statement]) -> str:
         """Let the verifier read the log up to the checkpoint, and compute each statement too."""
-        checkpoint, its = signed.checkpoint, self.container.checkpoint_keys.live()
-        keys = [verifier_key(checkpoint.origin, key.public_key) for key in its]
-        with tempfile.TemporaryDirectory() as scratch:
-            log, computed = Path(scratch, "log.jsonl"), Path(scratch, "statements.jsonl")
-            log.symlink_to("/dev/stdin")  # The log may be larger than the disk has room for.
-            # The checkpoint may cover the beginning of a commit only, so this is called a part.
-            Path(f"{log}.range.json").write_bytes(msgspec.json.encode(Subtrees(0, [])))
-            options = ["--checkpoint", self.directory / "checkpoint.txt", "--statements", computed]
-            options += [part for key in keys for part in ("--key", key)]
-            run = [*map(str, (sys.executable, "-I", VERIFIER, log, *options))]
-            with subprocess.Popen(run, stdin=PIPE, stdout=PIPE, stderr=STDOUT) as verifier:  # noqa: S603  # Our own program.
-                assert verifier.stdin is not None
-                with suppress(BrokenPipeError):  # It says why it reads no further.
-                    lines = Export(self.container.log, checkpoint.position, self.progress).lines()
-                    verifier.stdin.writelines(lines)
-                said = verifier.communicate()[0].decode()
-            same = self._same(computed, statements, signed.note)
-        self.ok = self.ok and verifier.returncode == 0 and same == len(statements)
-        word = "ok" if same == len(statements) else "FAILED"
-        return f"{said}{word:8} {same} of {len(statements)} statements are those that it computes\n"
-
-    def _same(self, computed: Path, statements: Sequence[Statement], note: str) -> int:
-        """Count the statements that are those of the verifier, which puts no note into its own."""
-        theirs: dict[str, Any] = {}
-        with suppress(FileNotFoundError), computed.open("rb") as lines:
-            for each in map(msgspec.json.decode, lines):
-                if each["month"] == self.month:
-                    theirs[each["organization"]] = each | {"checkpoint": note}
+        checkpoint, program, note = signed.checkpoint, verifier(), signed.note
+        its = (key.public_key for key in self.container.checkpoint_keys.live())
+        keys = [program.read_key(verifier_key(checkpoint.origin, each)) for each in its]
+        checked = program.Check([program.read_checkpoint("checkpoint.txt", note, keys)])
+        # The checkpoint may cover the beginning of a commit only, so this is called a part.
+        checked.begin("log.jsonl", program.Tree())
+        for line in Export(self.container.log, checkpoint.position, self.progress).lines():
+            checked.take(msgspec.json.decode(line))
+        computed = checked.judge.books.statements()
+        theirs = {it["organization"]: it for it in computed if it["month"] == self.month}
         ours = [msgspec.to_builtins(each) for each in statements]
         for each in ours:
             each["lines"].sort(key=lambda line: line["kind"])
-        return sum(each == theirs.get(each["organization"]) for each in ours)
+        # The verifier puts no note into its own.
+        same = sum(it == {**theirs.get(it["organization"], {}), "checkpoint": note} for it in ours)
+        checked.end()
+        self.ok = self.ok and not checked.failures and same == len(ours)
+        word = "ok" if same == len(ours) else "FAILED"
+        last = f"{word:8} {same} of {len(ours)} statements are those that it computes"
+        return "".join(f"{line}\n" for line in (*map(program.printable, checked.verdicts), last))
 
     def _index(self, verdict: str, signed: SignedCheckpoint, closed_at: int) -> None:
         """Write what is here, for people and for programs, and the sums of all files, last."""

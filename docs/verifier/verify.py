@@ -409,6 +409,10 @@ class Books:
             yield "its balance is below zero"
         if change == 0 or (kind not in SIGNED and event["amount_micros"] < 0):
             yield "its amount is not above zero"
+        if kind in {"deposit", "reversal", "payout"}:  # The bank moves it too.
+            owner, reference = event["organization_id"], event["reference"]["id"]
+            banked = Charge(owner, event["currency"], reference, change, change)
+            self.memory.add(f"bank {event['transaction_id']}", banked)
         wallet.balance, wallet.sequence = balance, sequence
         # Nothing joins a month that is closed, nor one before that of the entry before it.
         after_close = following(self.closed) if self.closed else ""
@@ -499,6 +503,7 @@ RIGHTS = {  # What only a command causes.
     "plan.organization_excluded plan.organization_included provider.drained provider.resumed",
     "keys": "api_client.registered api_client.secret_rotated api_client.revoked "
     "operator.registered operator.key_rotated operator.revoked approval_limit.set erasure.made",
+    "audit": "settlement.booked",
 }
 BY_OTHERS_TOO = {  # And then without an actor.
     "money": "bulk_job.cancelled link.status_requested link.suspended link.reactivated "
@@ -991,6 +996,7 @@ STREAMS = {
     "payout.made": ("payout", "organization_id", "reference"),
     "monthly_fee.due": ("monthly_fee", "organization_id", "month"),
     "month.closed": ("month", "month"),
+    "settlement.booked": ("settlement", "settles", "provider", "reference", "number"),
     "log.discontinued": ("log.discontinued", "last_position"),
     "log_origin.fixed": ("log_origin",),
     "esim.registered": ("esim", "network", "iccid"),
@@ -1168,6 +1174,27 @@ def a_deposit_is_reversed_once_and_by_no_more_than_it_was(
         yield "it reverses more than the deposit was, or what was reversed or never paid in"
     else:
         books.memory.give_back(paid_in, charge.left)
+
+
+@rule("settlement.booked")
+def a_settlement_is_of_a_whole_entry_or_invoice_and_by_turns_taken_back(
+    books: Books, event: Event
+) -> Iterator[str]:
+    micros, number = whole(event["amount_micros"]), whole(event["number"])
+    settles, provider, memory = event["settles"], event["provider"], books.memory
+    before = derived("settlement", settles, provider, event["reference"], number - 1)
+    if number and memory.charge(f"bank {before}") is None:
+        yield "it is counted as if it had been booked before"
+    owner = "".join(filter(None, (event["organization_id"], provider)))  # One of them.
+    facts = owner, event["currency"], event["reference"]
+    due = before if number % 2 else settles
+    if due is not None:
+        if memory.charge(f"bank {due}") != Charge(*facts, micros, micros):
+            yield "it settles, or takes back, what is not there, or another amount"
+        memory.give_back(f"bank {due}", micros)
+    if number % 2 and settles is not None:
+        memory.give_back(f"bank {settles}", micros)
+    memory.add(f"bank {event.stream}", Charge(*facts, -micros, 0 if number % 2 else -micros))
 
 
 @rule("deposit.made", "deposit.played", "adjustment.made", "adjustment.approved")

@@ -326,24 +326,8 @@ def as_id(text: str) -> UUID | None:
 
 
 def by_day(rows: Sequence[Found], today: date) -> list[tuple[date, Found]]:
-    """Return sums with the day on which they count: no day is to come.
-
-    What is dated ahead counts where it stands in the log: once an entry after it was made, or now.
-    """
-    past = [each for each in rows if each.day <= today]
-
-    def day_of(row: Found) -> date:
-        if row.day <= today:
-            return row.day  # type: ignore[no-any-return]  # a row has columns of any type
-        return min((each.day for each in past if _last(each) > _last(row)), default=today)
-
-    return [(day_of(each), each) for each in rows]
-
-
-def _last(row: Found) -> int:
-    """Return the place of the last entry, in its wallet or, of all wallets, in the log."""
-    facts = row._mapping  # noqa: SLF001  # Its public name, of the library.
-    return int(facts["last_sequence"] if "last_sequence" in facts else facts["last_position"])
+    """Return sums with the day on which they count: what is dated ahead counts today."""
+    return [(min(each.day, today), each) for each in rows]
 
 
 def balances(

@@ -77,6 +77,7 @@ MEANINGS = {
     "kept_hashes": "older secrets that still hold",
     "kept_until": "until when these hold",
     "key_hash": "a keyed hash",
+    "known_micros": "of an invoice: what the log knew of the costs that it is for",
     "kind": "of the charge, or of the end that is intended",
     "last_position": "of the last event before the loss",
     "limit_micros": "what may be spent in a calendar month; null: there is no limit",
@@ -102,7 +103,7 @@ MEANINGS = {
     "price_micros": "what the plan costs; of an organization its own price of a lookup, null: that"
     " of `price.set`",
     "proposal": "the stream of what another operator has approved; left out: it took one operator",
-    "provider": "who has answered",
+    "provider": "who has answered, or sends the invoice",
     "provider_plan_id": "the plan as the network calls it",
     "reason": "why",
     "reference": "what it was for; of what an operator books, and of a refund by hand, the"
@@ -135,6 +136,9 @@ MEANINGS = {
     "unawaited": "the sender was answered at once",
     "until": "when the call to the network is over",
     "validity_days": "days",
+    "settles": "the transaction, or the stream of an invoice, that the bank has moved it for; null:"
+    " it is an invoice",
+    "number": "counts the bookings of one thing from 0; an odd one takes back the one before it",
     "value_date": "when the bank counts it",
     "color": "how lists show it",
 }

@@ -1,4 +1,4 @@
-"""A command is killed before or after its commit: a reversal and its claim are made once."""
+"""A command is killed before or after its commit: what it makes or books is there once."""
 
 import signal
 import subprocess
@@ -68,5 +68,13 @@ def test_a_killed_command_is_given_again_and_nothing_is_lost_or_doubled(
         assert (now == before) is (when == "before"), "all of a commit is there, or nothing"
         its = shell.json("wallet", *line)
         assert (its["balance"], its.get("open_claim")) == (balance, claim), topic
+    lines = ("bank-1;100", "out-1;-30", "back-1;-100", "bank-2;20", "bank-3;50")
+    file = shell.home / "bank.csv"
+    file.write_text("\n".join(("reference;amount", *lines)))
+    book = ("audit", "reconcile", file, "--deposits", "--book", "--value-date", "2026-03-01")
+    killed(shell, when, "settlement.booked", *book)
+    done = shell.json(*book)
+    assert (done["booked"], done["unchanged"]) == ((5, 0) if when == "before" else (4, 1))
     assert shell.json("audit", "verify")["ok"]
-    assert shell.json("audit", "trial-balance")["ok"]
+    told = {each["account"]: each["debit"] for each in shell.json("audit", "trial-balance")["data"]}
+    assert (told["Assets:Bank"], told["Assets:Deposits"]) == ("40.00", "0.00")

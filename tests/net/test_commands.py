@@ -324,3 +324,38 @@ def test_a_copy_is_held_and_released(net: Net) -> None:
     net.run("installation", "hold", "--end")
     net.run("wallet", "deposit", acme, "1", "--reference", "bank-1")
     net.run("operator", "list", "--acts")
+
+
+def test_what_the_bank_and_a_provider_say_is_booked(net: Net) -> None:
+    owner = net.quietly("org", "create", "--name", "Acme")["id"]
+    net.quietly("wallet", "deposit", owner, "100", "--reference", "bank-1")
+    lines = (
+        "SEPA EREF+BANK-1;100.00;09.03.2026",
+        "rent;-7;09.03.2026",
+        "Invoice inv 7;-2.50;9.3.26",
+    )
+    bank = net.file("bank.csv", "\n".join(("reference;amount;day", *lines[:2])))
+    late = net.file("late.csv", "\n".join(("reference;amount;day", *lines)))
+    bill = net.file("bill.csv", "reference,amount\naddon-9,2.50\n")
+    reconcile, dated = ("audit", "reconcile"), ("--date-column", "day")
+    of = ("--provider", "simulated", "--invoice", "INV-7", "--value-date", "2026-03-09")
+    net.run(*reconcile, bank, "--deposits", "--book")
+    net.run(*reconcile, late, "--deposits", "--book", *dated)
+    net.run(*reconcile, bank, "--deposits", "--book", *dated)
+    net.run(*reconcile, bank, "--deposits", "--book", *dated)
+    net.run(*reconcile, bank, "--deposits", "--take-back", *dated)
+    net.run(*reconcile, bill, *of, "--book")
+    net.run(*reconcile, bill, *of, "--book", "--accept", "2.50")
+    net.run(
+        *reconcile,
+        net.file("less.csv", "reference,amount\naddon-9,2\n"),
+        *of,
+        "--book",
+        "--accept",
+        "2",
+    )
+    net.print(*reconcile, late, "--deposits", "--book", "--value-date", "2026-03-10")
+    net.run(*reconcile, bill, *of, "--take-back")
+    net.run("audit", "trial-balance")
+    net.run("audit", "balance", owner)
+    net.print(*reconcile, "--help")

@@ -10,7 +10,6 @@ from uuid import UUID
 import pytest
 
 from tests.app.cli.shell import TIMEOUT_S, Shell
-from tests.installation import this_month
 
 
 @pytest.fixture
@@ -53,24 +52,6 @@ def organization(shell: Shell) -> UUID:
     shell.run("wallet", "adjust", made, "-1.5", "--reference", "c", "--reason", "a mistake")
     shell.run("wallet", "deposit", shell.new_organization(), "7", "--reference", "r")
     return made
-
-
-def test_all_statements_of_a_month_go_to_a_directory(
-    shell: Shell, organization: UUID, tmp_path: Path
-) -> None:
-    month, out, one = this_month(), tmp_path / "books" / "now", tmp_path / "one"
-    told = shell.json("audit", "statement", "--all", month, "--out", out)
-    assert told == {"month": month, "final": False, "statements": 2, "out": str(out)}
-    files = {file.name: json.loads(file.read_text()) for file in out.iterdir()}
-    assert len(files) == 2
-    its = shell.json("audit", "statement", organization, month)
-    assert files[f"{organization}-{month}.json"] == its
-    for form in ("html", "csv"):
-        every = ("audit", "statement", "--all", month, "--format", form, "--out")
-        assert shell.json(*every, out)["statements"] == 2
-        shell.run("audit", "statement", organization, month, "--format", form, "--out", one)
-        assert (out / f"{organization}-{month}.{form}").read_bytes() == one.read_bytes()
-    assert str(one) in shell.refusal("audit", "statement", "--all", month, "--out", one)
 
 
 def test_a_balance_is_of_a_position_or_a_moment(shell: Shell, organization: UUID) -> None:

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from io import StringIO
 from uuid import UUID, uuid4
@@ -15,7 +15,6 @@ from app.books.margin import margin_of
 from app.finance import words
 from app.http.finance.page import KIND_NAMES
 from domain.accounts.approvals import WaitsForApproval
-from domain.cause import Cause
 from projections.finance.figures import Figures, Wanted, cursor_of
 from projections.finance.views import VIEWS
 from projections.models.transactions import KINDS
@@ -29,27 +28,6 @@ ROW = re.compile(r'<td class="what"><a href="(/transactions/[0-9a-f-]{36})">')
 def refund_of(shop: Shop) -> str:
     (link,) = ROW.findall(shop.get("/transactions?kind=refund"))
     return str(link)
-
-
-def test_an_entry_dated_ahead_bends_no_day_before_it_was_made(installation: Installation) -> None:
-    process = installation.process()
-    acme, _, _ = live(process)
-    later = Cause(datetime(2026, 4, 20, tzinfo=UTC), "ahead")
-    process.accounts.move("deposit", acme, 50_000_000, "ahead-1", later)
-    process.projector.catch_up()
-    with browsing(process) as browser:
-        for path in ("/", f"/wallets/{acme}"):
-            page = browser.get(path).text
-            held = dict(re.findall(r"<title>(\d+ Mar 2026): ([0-9.]+)</title>", page))
-            assert [*held][-1] == "10 Mar 2026"
-            with_it = Decimal(held["10 Mar 2026"])
-            assert with_it - Decimal(held["9 Mar 2026"]) == 50
-        process.look_up(acme)  # On 9 March: so it was made by then.
-        process.projector.catch_up()
-        page = browser.get(f"/wallets/{acme}").text
-        held = dict(re.findall(r"<title>(\d+ Mar 2026): ([0-9.]+)</title>", page))
-        assert held["9 Mar 2026"] == held["10 Mar 2026"]
-        assert Decimal(held["9 Mar 2026"]) - Decimal(held["8 Mar 2026"]) > 49
 
 
 def test_a_refund_leads_to_its_charge_and_back(shop: Shop) -> None:
@@ -132,7 +110,6 @@ def test_a_download_holds_the_stream_and_computes_nothing(shop: Shop) -> None:
     assert sum(Decimal(row["change"]) for row in rows) == Decimal(rows[0]["balance_after"])
     assert rows[0]["organization"] == f"'{NASTY}"
     assert rows[0]["description"] == "'=1+1"
-    assert shop.get("/days.csv?days=30").splitlines()[0].startswith("day,kind,transactions,")
     assert len(shop.get("/transactions.csv?kind=topup").splitlines()) == 1
     shop.get("/transactions.csv?reference=c-1", 400)
 

@@ -560,18 +560,6 @@ def test_a_changed_log_is_convicted_in_the_folder(shop: Trade) -> None:
     assert '"ok": false, "unchanged": true' in told
 
 
-def test_a_verifier_that_says_nothing_proves_nothing(
-    shop: Trade, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sign(shop.process)
-    monkeypatch.setattr(month_folder, "VERIFIER", shop.home / "lost.py")
-    made = shop.make("unproved")
-    assert not made.ok
-    verdict = (made.out / "verdict.txt").read_text()
-    assert "lost.py" in verdict
-    assert "FAILED   0 of 1 statements are those that it computes" in verdict
-
-
 @pytest.mark.any_database
 def test_play_money_is_not_booked_as_a_deposit(installation: Installation) -> None:
     with february(installation) as trade:

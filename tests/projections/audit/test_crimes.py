@@ -32,6 +32,7 @@ from tests.projections.crimes import (
     plan_changes,
     refunds_by_hand,
     reversals,
+    settlements,
     wallets_and_jobs,
     webhooks,
 )
@@ -49,7 +50,7 @@ KINDS = (
     esims,
     orders,
 )
-KINDS += (monthly_fees, months, refunds_by_hand, ends, webhooks, reversals)
+KINDS += (monthly_fees, months, refunds_by_hand, ends, webhooks, reversals, settlements)
 CRIMES = [each for kind in KINDS for each in kind.CRIMES]
 
 pytestmark = sqlite_only("the auditor reads events, whatever holds them")
