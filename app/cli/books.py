@@ -435,8 +435,8 @@ def folder(  # noqa: PLR0913  # Its options.
     if check is not None:
         if month or directory or accounts or rates:
             misuse(MONTH_OR_CHECK)
-        kept = check / RATES
-        given = _given(session, check / ACCOUNTS, kept if kept.exists() else None)
+        rates = check / RATES
+        given = _given(session, check / ACCOUNTS, rates if rates.exists() else None)
         found = check_folder(container, check, given, progress)
         session.ok = not found.money
         facts = {"month": found.month, "ok": session.ok, "same": len(found.same)}
