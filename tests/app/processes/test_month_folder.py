@@ -507,6 +507,18 @@ def test_a_folder_with_rates_is_made_again_and_checked_by_those_in_it(trade: Tra
     assert not (trade.home / "too-late").exists()
 
 
+def test_the_command_takes_a_table_and_checks_by_the_one_in_the_folder(trade: Trade) -> None:
+    file, out = trade.home / "eurofxref-hist.csv", trade.home / "by-command"
+    shell = Shell(trade.home, trade.environment)
+    file.write_bytes(ecb())
+    assert shell.json("months", "folder", MONTH, out, "--rates", file)["ok"]
+    file.write_bytes(ecb().replace(b",N/A,", b",none,", 1))
+    refused = shell.refusal("months", "folder", MONTH, out, "--rates", file)
+    assert refused.endswith(f"{file}: line 2, column CYP: 'none' is no rate above zero")
+    assert shell.json("months", "folder", "--check", out)["money"] == []
+    shell.refusal("months", "folder", "--check", out, "--rates", file, status=2)
+
+
 def test_an_empty_directory_and_a_link_to_one_are_filled(trade: Trade, made: Made) -> None:
     empty, link = trade.home / "empty", trade.home / "link"
     empty.mkdir()
