@@ -39,5 +39,5 @@ def test_a_status_that_the_network_did_not_take_on_is_what_it_has(has: LinkStatu
     story.when(status_requested("suspended")).then(fact(Link.StatusRequested, attempt=2))
     story.when(seen("inactive")).then(status="active")  # It may be in between.
     story.when(status_settled(has))
-    story.then(fact(Link.StatusKept, status=has), status=has, status_intent=None)
+    story.then(fact(Link.StatusKept, status=has), status=has, open_call=None)
     story.when(status_requested("suspended")).then(fact(Link.StatusRequested, attempt=1))
