@@ -353,6 +353,7 @@ def engine_for(
         "postgresql+psycopg://",
         creator=lambda: _opened(target, session, pin),
         hide_parameters=True,  # Error texts end up in logs; parameters must not.
+        use_native_hstore=False,  # We have none, and to look for it takes three round trips.
         poolclass=FixedPool,
         pool_size=connections_max,
         # Connections beyond the pool are closed after use, and each costs a new server process.
