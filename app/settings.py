@@ -187,18 +187,16 @@ def _amount(text: str) -> int:
 
 
 def _by_provider(
-    value: str, form: str, check: Callable[[str], object] = str
-) -> Callable[[str], dict[str, str]]:
-    """Return what reads a value for each provider; `check` refuses those that have the form."""
+    value: str, form: str, read: Callable[[str], Any] = str
+) -> Callable[[str], dict[str, Any]]:
+    """Return what reads a value for each provider; `read` may refuse some that have the form."""
     pattern = re.compile(rf"\s*([a-z0-9_-]+)=({value})\s*", re.ASCII)
 
     def parse(text: str) -> dict[str, str]:
         found = {it[1]: it[2] for it in map(pattern.fullmatch, text.split(",")) if it}
         rule = f"be provider={form}"
         _must(rule, lambda _: len(found) > text.count(","))(text)
-        for each in found.values():
-            check(each)
-        return found
+        return {name: read(each) for name, each in found.items()}
 
     return parse
 
@@ -206,7 +204,7 @@ def _by_provider(
 _costs = _by_provider(COST, "amount, each provider once, such as offline=0, other=0.008 EUR")
 
 
-def _wholes(lowest: int, highest: int) -> Callable[[str], dict[str, str]]:
+def _wholes(lowest: int, highest: int) -> Callable[[str], dict[str, int]]:
     form = "number, each provider once, such as twilio=0, telnyx=60"
     return _by_provider("[0-9]+", form, _whole_from(lowest, highest))
 
@@ -278,12 +276,12 @@ class Settings:
     lookup_cache_ttl_s: int = _whole(
         "how long an answer of a remote provider is kept, 0 for never", 86400, 0, 31_536_000
     )
-    lookup_cache_ttls_s: Mapping[str, str] = _setting(
+    lookup_cache_ttls_s: Mapping[str, int] = _setting(
         "how long answers of single providers are kept, such as twilio=0, telnyx=3600",
         "",
         _wholes(0, 31_536_000),
     )
-    lookup_concurrency: Mapping[str, str] = _setting(
+    lookup_concurrency: Mapping[str, int] = _setting(
         "how many calls a process has under way at a provider, such as telnyx=16; others: 32",
         "",
         _wholes(1, 256),
@@ -450,13 +448,12 @@ class Settings:
     @property
     def lookup_cache_ttls(self) -> dict[str, timedelta]:
         """How long answers are kept, by provider, where it is not `lookup_cache_ttl_s`."""
-        return {name: timedelta(seconds=int(s)) for name, s in self.lookup_cache_ttls_s.items()}
+        return {name: timedelta(seconds=s) for name, s in self.lookup_cache_ttls_s.items()}
 
     @property
     def lookups_at_once(self) -> dict[str, int]:
         """How many calls a process may have under way, by provider."""
-        usual = dict.fromkeys(self.lookup_providers, CONCURRENCY)
-        return usual | {name: int(calls) for name, calls in self.lookup_concurrency.items()}
+        return {**dict.fromkeys(self.lookup_providers, CONCURRENCY), **self.lookup_concurrency}
 
     @property
     def lookup_costs(self) -> dict[str, Cost]:
@@ -562,12 +559,12 @@ def _text_of(setting: Field[Any], environment: Mapping[str, str]) -> str:
     return text
 
 
-def notify_socket(environment: Mapping[str, str] = os.environ) -> str:
+def notify_socket() -> str:
     """Return the address at which systemd listens for this process, as sockets take it; or ""."""
-    return environment.get("NOTIFY_SOCKET", "").replace("@", "\0", 1)
+    return os.environ.get("NOTIFY_SOCKET", "").replace("@", "\0", 1)
 
 
-def secrets_open_to_all(environment: Mapping[str, str] = os.environ) -> Iterator[str]:
+def secrets_open_to_all() -> Iterator[str]:
     """Yield the settings whose secret stands in a file that every user of the machine may read.
 
     A mount that cannot be written does not count: whoever runs a container sets its modes.
@@ -575,7 +572,7 @@ def secrets_open_to_all(environment: Mapping[str, str] = os.environ) -> Iterator
     for each in fields(Settings):
         name = f"{name_of(each.name)}_FILE"
         is_secret = each.metadata["secret"] or each.name in WITH_PASSWORDS
-        path = environment.get(name, "") if is_secret else ""
+        path = os.environ.get(name, "") if is_secret else ""
         with suppress(OSError):  # A file that is not there has no mode.
             is_open = path and Path(path).stat().st_mode & stat.S_IROTH
             if is_open and not os.statvfs(path).f_flag & os.ST_RDONLY:

@@ -1,6 +1,5 @@
 """Sinks, which bring checkpoints to others: a directory or mount, or an HTTP address."""
 
-import os
 import ssl
 import time
 from http.client import HTTPException
@@ -8,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from app.adapters.remote.exchange import Origin, Request
+from app.security.key_file import write_file
 from workers.checkpoints import NotAccepted, Sink
 
 ANSWER_S = 10.0  # For the name, the connection, for what is sent, and for the answer.
@@ -28,13 +28,8 @@ class DirectorySink:
 
     def put(self, name: str, note: str) -> None:
         """Write a file, complete or not at all."""
-        draft, path = self._directory / f".{name}.draft", self._directory / name
         try:
-            with draft.open("w", encoding="utf-8") as file:
-                file.write(note)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
+            write_file(self._directory / name, note.encode(), 0o666)  # Others read it.
         except OSError as error:
             raise NotAccepted(f"CHECKPOINT_SINK: {self._directory}: {error.strerror}") from error
 

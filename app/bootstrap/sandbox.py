@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from itertools import takewhile
 from typing import Any, Final
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from app.adapters.networks.simulated.subscription import NoPlan, Subscription
 from domain.accounts.organization import Organization
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
+from domain.daily import Daily
 from domain.errors import (
     LinkInUse,
     NetworkUnavailable,
@@ -79,6 +81,8 @@ PURCHASES_MAX: Final = 1_000  # One that has lost a race is decided anew within 
 NOT_COVERED: Final = "No plan in use on this link works in this country."
 STILL_LIVES: Final = "A link of yours has not ended; end all of them first."
 OVER: Final = "Nothing is left to use: the plan is over."
+RESETS_MAX: Final = 100  # On a day. Every load of the organization reads all its events.
+RESET_OFTEN: Final = f"The sandbox was reset {RESETS_MAX} times today."
 
 
 @dataclass(frozen=True)
@@ -120,22 +124,29 @@ class Sandbox:
     def reset(self, owner: UUID, cause: Cause) -> None:
         """Begin anew: what has ended is listed no more, and nothing is played.
 
-        Raises LinkInUse while a link lives or is being made.
+        Raises LinkInUse while a link lives or is being made, and RateLimited.
         """
         models = [self.links.name, self.jobs.name, self.due_list.name]
         wait_until_projected(self.source, models)
         database, log, one = self.source.database, self.source.log, slice(0, 1)
+
+        def record(it: Organization) -> None:
+            newest = log.newest_first(owner, it.version)
+            today = takewhile(lambda each: each.timestamp.date() >= cause.at.date(), newest)
+            times = sum(isinstance(each, it.SandboxReset) for each in today)
+            Daily(cause.at.date(), times).require_less(RESETS_MAX, cause.at, RESET_OFTEN)
+            it.record(it.SandboxReset, cause)
+
         _, links = self.links.page(database, owner, LinkFilter(), one)
         _, ended = self.links.page(database, owner, LinkFilter(status="ended"), one)
         with database.reading() as connection:
             owners = {each.owner for each in self.due_list.all(connection)}
         if links > ended or owner_of("link", owner) in owners:
             raise LinkInUse(STILL_LIVES)
-        self.counters.reset_sandbox(owner)
         over: Sequence[JobStatus] = ("completed", "failed", "cancelled")
         if ended or any(self.jobs.page(database, owner, each, bool, one)[1] for each in over):
-            organization = log.get(Organization, owner)
-            log.update(organization, lambda it: it.record(Organization.SandboxReset, cause))
+            log.update(log.get(Organization, owner), record)
+        self.counters.reset_sandbox(owner)
 
     def happen(self, link: Link, action: str, given: Mapping[str, Any]) -> bool:
         """Let something happen to the device of a link; `given` says more of some actions.

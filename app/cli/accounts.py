@@ -662,10 +662,11 @@ def _who_creates(session: Session, _: Given) -> str | None:
 @click.option(
     "--may",
     required=True,
+    multiple=True,
     type=Text("right,…", _read_rights, f"{{!r}} is not a list of: {', '.join(RIGHTS)}"),
     help=f"Of: {', '.join(RIGHTS)}.",
 )
-def create_operator(session: Session, name: str, may: list[Right]) -> Said:
+def create_operator(session: Session, name: str, may: Sequence[list[Right]]) -> Said:
     """Create an operator; the key is printed only this once.
 
     NAME is that of an account. It is kept for ever, so it should not be a person's.
@@ -681,8 +682,9 @@ def create_operator(session: Session, name: str, may: list[Right]) -> Said:
         return container.secret_hasher.hash(given[0])
 
     permit, register = container.accounts.approvals.permit, container.operators.register
+    rights = [right for right in RIGHTS if any(right in each for each in may)]
     try:
-        made = register(session.cause, name=name, may=may, key_for=key_for, permit=permit)
+        made = register(session.cause, name=name, may=rights, key_for=key_for, permit=permit)
     except WaitsForApproval as waits:
         return _requested(session, waits)
     return _with_key(made, given[0])

@@ -168,11 +168,11 @@ def locked(directory: Path) -> Iterator[None]:
         raise SigningKeysError(directory, error.strerror) from error
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file of mode 0600, complete or not at all; the caller holds the lock."""
+def write_file(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Write a file of this mode, complete or not at all; nobody else writes there meanwhile."""
     draft = path.with_name(".draft")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+    with os.fdopen(os.open(draft, flags, mode), "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

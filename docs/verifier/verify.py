@@ -659,7 +659,7 @@ class People:
         if topic.endswith("refunded_by_hand"):
             key, micros = event["transaction_id"], event["refund"]["amount_micros"]
         elif topic in MOVES:
-            key = (event.state.get("actor"), event["timestamp"][:10])
+            key = (event.state.get("actor") or event.stream, event["timestamp"][:10])
             micros = 0 if is_approved or key[0] in self.clients else abs(event["amount_micros"])
         else:
             return 0

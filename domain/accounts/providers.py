@@ -23,10 +23,7 @@ class Provider(LoadedFromNewest):
 
     class Registered(Event, Created):
         TOPIC = "provider.registered"
-
-        def apply(self, aggregate: "Provider") -> None:
-            aggregate.restore(self)
-            aggregate.drained = None
+        SETS = sets("name", drained=None)
 
     class Drained(Event, ByOperator):
         TOPIC = "provider.drained"

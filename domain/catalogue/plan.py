@@ -118,17 +118,15 @@ class Plan(Root):
 
     class Published(Created, ByOperator):
         TOPIC = "plan.published"
+        SETS = sets(
+            *("organization_id", "terms", "enabled"),
+            excluded=lambda event: set(event.excluded_organizations),
+        )
 
         organization_id: UUID | None
         terms: PlanTerms
         enabled: bool
         excluded_organizations: list[UUID]
-
-        def apply(self, aggregate: "Plan") -> None:
-            aggregate.organization_id = self.organization_id
-            aggregate.terms = self.terms
-            aggregate.enabled = self.enabled
-            aggregate.excluded = set(self.excluded_organizations)
 
     class Changed(Root.Event, ByOperator):
         TOPIC = "plan.changed"

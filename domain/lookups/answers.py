@@ -59,10 +59,6 @@ NO_DATA = "The lookup provider has no data for this number."
 Outcome = Answer | Literal[False] | Later | None
 
 
-def _no_other_form(_phone_number: str) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class AnswerRules:
     """How long an answer is kept: `cache_ttls` by the name of its provider, else `cache_ttl`.
@@ -81,7 +77,7 @@ class AnswerRules:
     costs: Mapping[str, Cost] = field(default_factory=dict)
     cache_ttls: Mapping[str, timedelta] = field(default_factory=dict)
     concurrency: int = 32
-    canonical_of: Callable[[str], str | None] = _no_other_form
+    canonical_of: Callable[[str], str | None] = lambda _: None
 
     @property
     def oldest(self) -> timedelta:

@@ -12,7 +12,7 @@ from domain.accounts.paid_price import PaidPrice
 from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.cost import Cost
 from domain.ids import derive_id
-from domain.log.aggregate import Created
+from domain.log.aggregate import Created, itself, sets
 from domain.lookups.ports import Details, NumberFacts
 from domain.personal import Sealed
 
@@ -41,6 +41,7 @@ class NumberLookup(Refundable):
 
         TOPIC = "number_lookup.answered"
         IS_STEP = True
+        SETS = sets(answer=itself)
 
         organization_id: UUID
         source: Source
@@ -49,9 +50,6 @@ class NumberLookup(Refundable):
         price: PaidPrice | None
         personal: Sealed
         cost: Cost | None = field(default=None, kw_only=True)
-
-        def apply(self, aggregate: "NumberLookup") -> None:
-            aggregate.answer = self
 
     class RefundedByHand(RefundByHand):
         TOPIC = "number_lookup.refunded_by_hand"

@@ -181,11 +181,7 @@ class WebhookList(Root):
 
     class Opened(Event, Created):
         TOPIC = "webhook_list.opened"
-
-        def apply(self, aggregate: "WebhookList") -> None:
-            aggregate.organization_id = self.organization_id
-            aggregate.endpoint_ids = []
-            aggregate.additions = Daily()
+        SETS = sets("organization_id", endpoint_ids=lambda _: [], additions=Daily())
 
     class Added(Event):
         """Saved together with the registration."""

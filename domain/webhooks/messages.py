@@ -167,7 +167,7 @@ def _low_balance(
     if lost <= 0:
         return None
     threshold = context.threshold_of(event.organization_id)
-    before = event.balance_micros + lost
+    before = event.balance_micros + lost - (event.claim_micros or 0)  # What is owed was not there.
     if threshold is None or not event.balance_micros < threshold <= before:
         return None
     return {**_entry(event), "threshold": format_amount(threshold)}

@@ -134,10 +134,6 @@ class _Form(NamedTuple):
     write: Callable[[Any], Any] | None = None
 
 
-def _format_micros(micros: int) -> str:
-    return format_time(from_micros(micros))
-
-
 def _never(value: Any) -> Any:
     """Refuse to write what is only told: as it is told it may have lost its microseconds."""
     raise TypeError(value)
@@ -145,7 +141,7 @@ def _never(value: Any) -> Any:
 
 _FORMS: Mapping[object, _Form] = {
     "amount": _Form(BigInteger, format_amount, _never),
-    "moment": _Form(BigInteger, _format_micros, _never),
+    "moment": _Form(BigInteger, lambda it: format_time(from_micros(it)), _never),
     inspect.DateTimeType: _Form(BigInteger, from_micros, to_micros),
     inspect.UUIDType: _Form(Uuid, as_id),
     inspect.IntType: _Form(BigInteger),

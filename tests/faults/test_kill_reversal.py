@@ -1,40 +1,54 @@
-"""A command is killed before or after its commit: what it makes or books is there once."""
+"""A process is killed before or after a commit: what it did is done once, and nothing by halves."""
 
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from domain.accounts.organization import Organization
+from domain.links.handover import Handover
+from domain.links.link import Link
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
+from tests.house.partner import Partner, Reply
+from tests.house.running import KILLED, Running
+from tests.plan_files import make_demo
+from tests.servers.running import free_port
 
-# It runs a command as `python -m app` does, and dies around the commit of an event.
+# It runs a command as `python -m app` does, and dies around the commit of an event, or `forget`.
 DYING = """
 import os, signal, sys
 
 from domain.log.log import Log
+from projections.stores.counters import Counters
 
 when, topic = sys.argv.pop(1), sys.argv.pop(1)
-begin = Log.__init__
+begin, forget = Log.__init__, Counters.reset_sandbox
 
 def beginning(log, *given):
     begin(log, *given)
-    log.around = dying
+    log.around = lambda insert, stored: dying({it.topic for it in stored}, insert, stored)
 
-def dying(insert, stored):
-    is_it = any(each.topic == topic for each in stored)
-    if is_it and when == "before":
+def dying(places, act, *given):
+    if topic in places and when == "before":
         os.kill(os.getpid(), signal.SIGKILL)
-    done = insert(stored)
-    if is_it:
+    done = act(*given)
+    if topic in places:
         os.kill(os.getpid(), signal.SIGKILL)
     return done
 
 Log.__init__ = beginning
+Counters.reset_sandbox = lambda *given: dying({"forget"}, forget, *given)
 from app.cli.root import main
 main()
 """
+RESET = "organization.sandbox_reset"
 
 
 def killed(shell: Shell, when: str, topic: str, *line: object) -> None:
@@ -78,3 +92,54 @@ def test_a_killed_command_is_given_again_and_nothing_is_lost_or_doubled(
     assert shell.json("audit", "verify")["ok"]
     told = {each["account"]: each["debit"] for each in shell.json("audit", "trial-balance")["data"]}
     assert (told["Assets:Bank"], told["Assets:Deposits"]) == ("40.00", "0.00")
+
+
+def sent(shell: Shell, partner: Partner, when: str, place: str, request: Callable[[], Any]) -> Any:
+    """Send a request to a service that dies at a place, if one is named."""
+    command = [sys.executable, "-c", DYING, when, place, "serve"]
+    start, env = partial(subprocess.Popen, command, cwd=ROOT), shell.process_environment
+    with closing(Running("serve", start, env, shell.home / "serve.log").comes_up()) as service:
+        assert partner.authorize().status == 200
+        reply = request()
+        assert not place or (service.ended(), reply.status) == (KILLED, 0), service.said()
+        return reply
+
+
+@pytest.mark.soak  # Each start takes seconds. Of its rules: test_handover and test_sandbox.
+def test_a_request_that_died_is_sent_again_and_nothing_is_done_by_halves(shell: Shell) -> None:
+    shell = shell.having(SANDBOX="true", NETWORK_BASE_PLAN="demo-base", PORT=str(free_port()))
+    parts = shell.container()
+    demo, url = make_demo(parts), f"http://127.0.0.1:{shell.changes['PORT']}"
+    partner, links = Partner(url, demo.client_id, demo.client_secret), list[str]()
+
+    def hand_over() -> Reply:
+        if not links:
+            plan = partner.ask("GET", "/v1/plans?search=eu-1gb").data["data"][0]["id"]
+            link = partner.ask("POST", "/v1/links", {"plan_id": plan}).data["id"]
+            links.append(f"/v1/links/{link}")
+        return partner.ask("POST", f"{links[0]}/handover", {}, {"Idempotency-Key": "page-1"})
+
+    def begin_anew() -> Reply:
+        if partner.ask("GET", links[0]).data["status"] != "ended":
+            script = {"operation": "lookup", "failure": "no_data"}
+            assert partner.ask("PUT", "/v1/sandbox/failures", script).status == 200
+            assert partner.ask("POST", "/v1/sandbox/clock", {"hours": 24}).status == 200
+            assert partner.ask("DELETE", links[0]).status == 200
+        return partner.ask("POST", "/v1/sandbox/reset")
+
+    for when, place, request, done in (
+        ("before", "handover.made", hand_over, (0, 0, 0, 0)),
+        ("after", "handover.made", hand_over, (1, 1, 0, 0)),
+        ("before", RESET, begin_anew, (1, 1, 0, 24)),
+        ("after", RESET, begin_anew, (1, 1, 1, 24)),
+        ("before", "forget", begin_anew, (1, 1, 1, 24)),
+        ("after", "forget", begin_anew, (1, 1, 1, 0)),
+    ):
+        sent(shell, partner, when, place, request)
+        kinds = (Handover.Made, Link.HandoverSet, Organization.SandboxReset)
+        ahead = parts.counters.simulated_ahead([demo.organization]) // timedelta(hours=1)
+        assert (*(len(parts.events(each)) for each in kinds), ahead) == done, (when, place)
+    page, state = sent(shell, partner, "", "", lambda: (hand_over(), begin_anew()))
+    assert (page.status, page.replayed, page.data["url"]) == (201, True, None)
+    assert (state.status, state.data["next"]) == (200, [])
+    assert shell.json("audit", "verify")["ok"]

@@ -13,7 +13,7 @@ from app.adapters.remote.api import RemoteRules
 from app.adapters.remote.login import LOGIN_PAUSE_S
 from app.bootstrap.container import IN_FLIGHT_MAX, IN_FLIGHT_WAIT_S
 from app.bootstrap.providers import ESIMGO
-from app.bootstrap.sandbox import HOURS_MAX
+from app.bootstrap.sandbox import HOURS_MAX, RESETS_MAX
 from app.http import application, catalogue, sandbox, tokens
 from app.http.accounts import input as account_input
 from app.http.edge import input as edge_input
@@ -193,6 +193,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "new names of one link": f"{RENAMES_MAX} a day (UTC)",
     "new addresses of one link's page": f"{HANDOVERS_MAX} a day (UTC)",
     "requests to one traveller's page, from anywhere": f"{traveller.PER_MINUTE} in a minute",
+    "resets of a sandbox in which anything had ended": f"{RESETS_MAX} a day (UTC)",
     "changes of `low_balance_threshold`": f"{THRESHOLDS_MAX} a day (UTC)",
     "new secrets of one client": f"{ROTATIONS_MAX} a day (UTC)",
     "changes of one webhook, its secret included; new webhooks": f"{CHANGES_MAX} a day (UTC)",

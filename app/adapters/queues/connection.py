@@ -19,7 +19,6 @@ from pika.exceptions import (
 
 T = TypeVar("T")
 
-PERSISTENT = 2  # The delivery mode of a message that survives a restart of the broker.
 NOT_FOUND = 404
 HEARTBEAT_S = 5.0  # How often a thread serves an idle connection, so that heartbeats are answered.
 # pika's own errors, its error for a failed handshake, and the system's.
@@ -112,12 +111,6 @@ class SharedChannel:
                         self._connection.process_data_events(0)
                 except TROUBLE:
                     self._drop()
-
-
-def publish(channel: BlockingChannel, queue: str, body: bytes) -> None:
-    """Put a message into a queue and wait for the confirmation."""
-    properties = pika.BasicProperties(delivery_mode=PERSISTENT)
-    channel.basic_publish("", queue, body, properties, mandatory=True)
 
 
 def _reason(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from dramatiq.errors import ConnectionClosed
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPChannelError, ChannelClosedByBroker, NackError, UnroutableError
 
-from app.adapters.queues.connection import NOT_FOUND, BrokerAway, SharedChannel, publish
+from app.adapters.queues.connection import NOT_FOUND, BrokerAway, SharedChannel
 from app.settings import WrongSetting
 from projections.engine.complaint import Complaint
 
@@ -79,6 +79,7 @@ DEFAULTS = {
     "connection_attempts": "1",
 }
 PRECONDITION_FAILED = 406
+DURABLE = pika.BasicProperties(delivery_mode=2)  # Of a message that survives a restart.
 
 
 class DurableBroker(RabbitmqBroker):
@@ -182,9 +183,9 @@ class DurableBroker(RabbitmqBroker):
 
     def _publish(self, message: Message[Any]) -> None:
         self.declare_queue(message.queue_name, ensure=True)
-        body = message.encode()
+        name, body = message.queue_name, message.encode()
         try:
-            self._shared.call(lambda channel: publish(channel, message.queue_name, body))
+            self._shared.call(lambda it: it.basic_publish("", name, body, DURABLE, mandatory=True))
         except UnroutableError:
             raise
         except (NackError, AMQPChannelError) as error:

@@ -95,10 +95,6 @@ NOT_SENT: Final = {"held", "unreachable", "limited"}  # After others the provide
 FINAL: Final = {"held", "malformed"}  # After others another try may succeed.
 
 
-def _no_pace(calls_per_s: float, burst: int, within_s: float) -> float | None:  # noqa: ARG001  # The shape of a pace.
-    return 0.0
-
-
 class RemoteApi:
     """The API of the provider `name` below `base_url`; thread-safe, `close()` ends its pool.
 
@@ -116,7 +112,7 @@ class RemoteApi:
         headers: Mapping[str, str] | None = None,
         rules: RemoteRules | None = None,
         on_call: OnCall = lambda provider, outcome, seconds: None,  # noqa: ARG005  # The shape of it.
-        pace: Pace = _no_pace,
+        pace: Pace = lambda calls_per_s, burst, within_s: 0.0,  # noqa: ARG005  # As above.
         record: Record | None = None,
     ) -> None:
         self.name = name

@@ -174,14 +174,6 @@ def _left_s(ends_s: float) -> float:
     return left_s
 
 
-class _PlainPool(HTTPConnectionPool):
-    ConnectionCls = Plain
-
-
-class _TlsPool(HTTPSConnectionPool):
-    ConnectionCls = Tls
-
-
 class Transport:
     """Connections to one origin; thread-safe. Callers limit how many are in use.
 
@@ -225,9 +217,11 @@ class Transport:
         self._pooled.close()
 
     def _pool(self, size: int) -> HTTPConnectionPool:
-        kind = _PlainPool if self._context is None else _TlsPool
+        kind = HTTPConnectionPool if self._context is None else HTTPSConnectionPool
         host, port = self._origin.host, self._origin.port
-        return kind(host, port, maxsize=size, retries=False, **_secured(self._context))
+        pool = kind(host, port, maxsize=size, retries=False, **_secured(self._context))
+        pool.ConnectionCls = Plain if self._context is None else Tls
+        return pool
 
     def _whole(self, answer: BaseHTTPResponse) -> Reply | Outcome:
         """Read a reply to its end, within its limit; only then can the connection be used again."""

@@ -230,7 +230,10 @@ class SqliteFiles:
         with self._alone():
             if (name := self.occupied()) is not None:  # A service may have started meanwhile.
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-            copied = [(copy, file, _draft_of(file)) for file, copy in self._copies(directory)]
+            copied = [
+                (copy, file, file.with_name(f"{file.name}.restoring"))
+                for file, copy in self._copies(directory)
+            ]
             for copy, _, draft in copied:
                 draft.unlink(missing_ok=True)  # Left behind by a killed restore.
                 draft.touch(mode=0o600)
@@ -304,7 +307,3 @@ def _copy_database(file: Path, copy: Path) -> None:
 def _end_of(log: Path) -> LogEnd:
     with closing(sqlite3.connect(log)) as connection:
         return end_of(connection.execute(LAST_EVENT).fetchone())
-
-
-def _draft_of(file: Path) -> Path:
-    return file.with_name(f"{file.name}.restoring")

@@ -70,7 +70,7 @@ def test_what_ends_with_a_key_is_said_before_it_is_asked_for_again(shell: Shell)
 
 
 def test_whoever_revokes_the_newest_pepper_keeps_the_own_key(shell: Shell) -> None:
-    boss = shell.json("operator", "create", "boss", "--may", "keys,money")
+    boss = shell.json("operator", "create", "boss", "--may", "keys", "--may", "money")
     as_boss = shell.having(OPERATOR_KEY=boss["key"])
     idle = as_boss.json("operator", "create", "idle", "--may", "money")
     client = as_boss.json("client", "create", "--m2m")

@@ -85,6 +85,7 @@ def test_a_reference_that_was_booked_before_the_limit_stays_booked(
     process: Process, organization: UUID
 ) -> None:
     process.accounts.move("deposit", organization, LIMIT, "bank-2", process.cause())
+    assert check_log(process.log).ok, "what has no actor counts together with nothing"
     process.accounts.approvals.set_limit(1, process.cause())
     process.accounts.move("deposit", organization, LIMIT, "bank-2", by(process))
     assert balance(process, organization) == 100_000 + LIMIT

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import date
 from typing import Any
 from uuid import UUID
@@ -11,7 +10,6 @@ import pytest
 from msgspec import structs
 
 from domain.accounts.approvals import WaitsForApproval
-from domain.accounts.committer import Change, Committer
 from domain.accounts.spending import Spending
 from domain.accounts.wallet import (
     SANDBOX_DEPOSIT,
@@ -20,11 +18,9 @@ from domain.accounts.wallet import (
     Payout,
     Reversal,
     Wallet,
-    wallet_id,
 )
-from domain.errors import InsufficientBalance, NotFound, NotPossible, ServiceUnavailable
+from domain.errors import InsufficientBalance, NotFound, NotPossible
 from domain.ids import derive_id
-from domain.log.aggregate import Root
 from domain.months import month_of
 from tests.domain.asking import together
 from tests.domain.build import ORGANIZATION, START, adjustment, cause, charge, refund
@@ -256,36 +252,3 @@ def test_what_waited_is_refused_when_it_cannot_be_done_any_more(
         assert accounts.wallet(organization).balance_micros == 0
     told = {each.reason for each in process.audit().failures}
     assert told == {"None does this without the right keys"}, "which made the operators"
-
-
-class Unanswered(Committer):
-    """Loses the reply, before or after the commit."""
-
-    def __init__(self, process: Process, *, is_after: bool) -> None:
-        super().__init__(process.log)
-        self._is_after = is_after
-
-    def commit(self, wallet_id: UUID, change: Change, *others: Root) -> int:
-        if self._is_after:
-            super().commit(wallet_id, change, *others)
-        raise ServiceUnavailable
-
-
-@pytest.mark.parametrize("is_after", [False, True])
-def test_a_command_that_died_is_given_again(
-    process: Process, organization: UUID, *, is_after: bool
-) -> None:
-    process.look_up(organization, price_micros=200_000)
-    committer = Unanswered(process, is_after=is_after)
-    dying = replace(process.accounts, committer=committer)
-    with pytest.raises(ServiceUnavailable):
-        dying.move(
-            "reversal", organization, None, "back-1", process.cause(), deposit="bank-1", **FACTS
-        )
-    committer.close()
-    assert len(process.log.history(Reversal.id_of(organization, "bank-1"))) == is_after
-    back(process, organization)
-    process.deposit(organization, "0.50", "bank-2")
-    wallet = process.log.get(Wallet, wallet_id(organization))
-    assert (wallet.balance_micros, wallet.claim_micros) == (300_000, None)
-    assert process.audit().ok

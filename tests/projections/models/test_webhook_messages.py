@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import date
 from uuid import UUID
 
 import pytest
@@ -76,6 +77,19 @@ def test_a_batch_may_end_anywhere(
     assert [it.position for it in rows(other) if it.type in kinds] == expected
     process.projector.catch_up()
     assert rows(process) == rows(other)
+
+
+@pytest.mark.parametrize(("threshold", "told"), [("50.00", ["20.00"]), ("15.00", ["0.00"])])
+def test_a_claim_lifts_no_balance_that_then_falls_again(
+    process: Process, organization_id: UUID, threshold: str, told: list[str]
+) -> None:
+    facts = {"reason": "a charge-back", "value_date": date(2026, 2, 27), "deposit": "bank-1"}
+    set_threshold(process, organization_id, threshold)
+    process.adjust(organization_id, -parse_amount("80.00"))
+    process.accounts.move("reversal", organization_id, None, "back-1", process.cause(), **facts)
+    process.projector.catch_up()
+    low = [json.loads(it.body)["data"] for it in rows(process) if it.type == "wallet.low_balance"]
+    assert [each["balance"] for each in low] == told
 
 
 def test_what_another_process_writes_meanwhile_counts(

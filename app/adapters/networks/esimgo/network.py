@@ -309,7 +309,7 @@ class EsimGo:
         until = time_left(timeout_s)
         reply = self._api.read("GET", path, query=query, timeout_s=until())
         if reply.status == HTTPStatus.FORBIDDEN:
-            self._require_key(until())
+            self._organisation(until())  # Raises if it is our key that is refused.
         if reply.status in NO_SUCH_ESIM:
             raise NoSuchEndpoint
         if blames_the_request(reply):
@@ -318,10 +318,6 @@ class EsimGo:
 
     def _read(self, path: str, timeout_s: float, query: Query | None = None) -> Reply:
         return _answer(self._api.read("GET", path, query=query, timeout_s=timeout_s))
-
-    def _require_key(self, timeout_s: float) -> None:
-        """Raise Unavailable if our key is refused, because a 403 may also be about the eSIM."""
-        self._organisation(timeout_s)
 
     def _order(self, plan: ProviderPlan, timeout_s: float, iccid: str | None = None) -> wire.Placed:
         """Order a bundle for a new eSIM, or for `iccid`.
@@ -381,7 +377,7 @@ class EsimGo:
         if reply.status == HTTPStatus.UNAUTHORIZED:
             raise Unavailable(KEY_REFUSED)
         if reply.status == HTTPStatus.FORBIDDEN:
-            self._require_key(until())
+            self._organisation(until())  # Raises if it is our key that is refused.
         raise Rejected(f"eSIM Go refuses it ({reply.status})")
 
 

@@ -84,7 +84,6 @@ PAGES_MAX: Final = 20
 # A century, so that every moment computed from it is a valid date.
 VALIDITY_DAYS_MAX: Final = 36_500
 OPERATOR_TIMEOUT_S: Final = 10.0
-OWNERS_MAX: Final = 10_000  # Endpoints of which a process remembers whose they are.
 
 _UNKNOWN_ESIM: Final = "the network knows no such eSIM"
 
@@ -163,7 +162,6 @@ class SimulatedNetwork(StockNetwork):
         self._owner_of = owner_of or (lambda _: ())
         self._has_owners = owner_of is not None
         self._scripted = scripted
-        self._owners: dict[str, Owner] = {}
         self._identifiers = Identifiers(seed)
         self._inventory = Inventory(self._identifiers, name)
         self.metadata = self._inventory.metadata
@@ -354,17 +352,11 @@ class SimulatedNetwork(StockNetwork):
 
     def _owner(self, endpoint_id: str, timeout_s: float) -> Owner:
         """Return whose an endpoint is, before a connection is held: the log may be asked."""
-        known = self._owners.get(endpoint_id)
-        if known is not None or not self._has_owners:
-            return known or ()
+        if not self._has_owners:
+            return ()
         with self._calls.reading(timeout_s) as call:
             found = self._inventory.by_id(call.connection, endpoint_id)
-        owner = self._owner_of(found.iccid) if found else ()
-        if owner:
-            if len(self._owners) >= OWNERS_MAX:
-                self._owners.clear()
-            self._owners[endpoint_id] = owner
-        return owner
+        return self._owner_of(found.iccid) if found else ()
 
     def _fail_if_scripted(self, endpoint_id: str, timeout_s: float) -> Owner:
         """Return whose an endpoint is, unless a change of it was scripted to fail."""
