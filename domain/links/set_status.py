@@ -54,7 +54,7 @@ class SetStatus(Requested[LinkStatus]):
             link = super().take_over(link, left_s(until_s)) or link
         except ProviderError as error:
             raise ProvisioningError(reason_of(error), UNCHANGED) from None
-        if link.open_call is not None:  # That call may still have an effect.
+        if self.intent(link) is not None:  # That call may still have an effect.
             raise self.beaten()
         return link, link.status == wanted
 
