@@ -155,24 +155,6 @@ def test_a_removal_that_was_cut_in_half_is_completed(lab: Lab, fault: str) -> No
     check(lab)
 
 
-def test_nothing_else_is_begun_while_an_end_is_open(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(driver, "CALL_S", 0.01)
-    link = a_link(lab)
-    arm(lab.network, "remove_endpoint", KILLS["killed before"])
-    assert not lab.live(lambda: lab.finish(link.id, "end"))
-    for kind in KINDS:
-        with pytest.raises(LinkBusy):
-            lab.finish(link.id, kind)
-    with pytest.raises(LinkBusy):
-        lab.process.link_status.run(lab.link(link.id), "suspended", lab.process.cause())
-    with pytest.raises(LinkBusy):
-        lab.change(link.id, add=["t2"])
-    lab.settle()
-    check(lab)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_end_waits_for_what_is_open(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, kind: EndKind

@@ -1,6 +1,5 @@
 """A request that switches or ends a link may die at any point; the sweep asks what came of it."""
 
-from datetime import timedelta
 from functools import partial
 from itertools import product
 from typing import Any, Literal
@@ -8,7 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from domain.cause import AHEAD_MAX
 from domain.errors import ProvisioningError
 from domain.links.network import LinkStatus, NoSuchEndpoint
 from domain.links.set_status import Target
@@ -131,15 +129,6 @@ def test_a_read_records_nothing_while_a_call_may_still_have_an_effect(lab: Lab, 
     assert lab.link(link_id).open_call  # Nor is it given up.
     lab.clock.forward(seconds=0.001)
     assert recorded() > 0  # Whether or not the network can be reached to settle it.
-
-
-def test_no_read_waits_for_the_intent_of_a_clock_that_was_ahead(lab: Lab) -> None:
-    intent = lab.link(dead_switch(lab, "suspend", "killed before")).open_call
-    assert intent is not None
-    link, must_wait = lab.link(intent.originator_id), lab.process.link_readings.must_wait
-    for ahead, waits in [(AHEAD_MAX, True), (AHEAD_MAX + timedelta(microseconds=1), False)]:
-        lab.clock.now = intent.until - ahead
-        assert must_wait(link) == waits
 
 
 # That there is no endpoint settles a status; no refusal says that a link has not ended.
