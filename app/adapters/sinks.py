@@ -27,9 +27,9 @@ class DirectorySink:
         self._directory = directory
 
     def put(self, name: str, note: str) -> None:
-        """Write a file, complete or not at all."""
+        """Write a file, which others read, complete or not at all; two at once may do so."""
         try:
-            write_file(self._directory / name, note.encode(), 0o666)  # Others read it.
+            write_file(self._directory / name, note.encode(), 0o666, f".{name}.draft")
         except OSError as error:
             raise NotAccepted(f"CHECKPOINT_SINK: {self._directory}: {error.strerror}") from error
 

@@ -419,7 +419,8 @@ def reconcile_costs(  # noqa: PLR0913  # Each is what the comparison needs.
 ) -> Reconciliation:
     """Compare a provider's invoice with its work, by reference, or by day or month.
 
-    An `invoice` that has a number is to be booked; raises NotPossible for one of two currencies.
+    An `invoice` that has a number is to be booked; raises NotPossible for one of two currencies,
+    or one that is booked with its number spelt otherwise, for a bank may spell it in any way.
     """
     theirs = lines if period is None else by_period(lines, period)
     found = reconcile(theirs, costs_of(log, provider, period, progress), month)
@@ -429,6 +430,11 @@ def reconcile_costs(  # noqa: PLR0913  # Each is what the comparison needs.
     if len(units) != 1:
         message = f"an invoice is in one currency: here are {', '.join(sorted(units)) or 'none'}"
         raise NotPossible(message)
+    words = _WORD.findall(invoice.casefold())
+    booked = {it.reference for it in deposits_of(log, progress) if it.settles[1] == provider}
+    same = [each for each in booked if _WORD.findall(each.casefold()) == words]
+    if same and invoice not in same:
+        raise NotPossible(f"this invoice is booked as {same[0]}")
     known_micros = sum(
         each.amount_micros or 0
         for each in costs_of(log, provider, period, progress)

@@ -168,9 +168,9 @@ def locked(directory: Path) -> Iterator[None]:
         raise SigningKeysError(directory, error.strerror) from error
 
 
-def write_file(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write a file of this mode, complete or not at all; nobody else writes there meanwhile."""
-    draft = path.with_name(".draft")
+def write_file(path: Path, content: bytes, mode: int = 0o600, name: str = ".draft") -> None:
+    """Write a file of this mode, complete or not at all; nobody else writes that draft now."""
+    draft = path.with_name(name)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(draft, flags, mode), "wb") as file:
         file.write(content)

@@ -1180,20 +1180,18 @@ def a_deposit_is_reversed_once_and_by_no_more_than_it_was(
 def a_settlement_is_of_a_whole_entry_or_invoice_and_by_turns_taken_back(
     books: Books, event: Event
 ) -> Iterator[str]:
-    micros, number = whole(event["amount_micros"]), whole(event["number"])
-    settles, provider, memory = event["settles"], event["provider"], books.memory
+    micros, number, memory = whole(event["amount_micros"]), whole(event["number"]), books.memory
+    settles, provider, owner = (event[it] for it in ("settles", "provider", "organization_id"))
     before = derived("settlement", settles, provider, event["reference"], number - 1)
     if number and memory.charge(f"bank {before}") is None:
         yield "it is counted as if it had been booked before"
-    owner = "".join(filter(None, (event["organization_id"], provider)))  # One of them.
-    facts = owner, event["currency"], event["reference"]
-    due = before if number % 2 else settles
-    if due is not None:
-        if memory.charge(f"bank {due}") != Charge(*facts, micros, micros):
-            yield "it settles, or takes back, what is not there, or another amount"
-        memory.give_back(f"bank {due}", micros)
-    if number % 2 and settles is not None:
-        memory.give_back(f"bank {settles}", micros)
+    facts = owner or f"provider {provider}", event["currency"], event["reference"]
+    due, is_of_one = before if number % 2 else settles, (owner is None) is not (provider is None)
+    known = memory.charge(f"bank {due}") == Charge(*facts, micros, micros)
+    if not is_of_one or not (known if due else provider):
+        yield "it settles, or takes back, what is not there, or another amount"
+    for each in (due, settles)[: 1 + number % 2]:
+        memory.give_back(f"bank {each}", micros)
     memory.add(f"bank {event.stream}", Charge(*facts, -micros, 0 if number % 2 else -micros))
 
 

@@ -143,21 +143,15 @@ class PostgresDatabase:
         if self._service_role:  # So that this role owns these tables, whichever role connects.
             session += f"; SET ROLE {Identifier(self._service_role).as_string()}"
         pin = self._pin
-        relaxed = engine_for(views, VIEWS_MAX, synchronous_commit=False, session=session, pin=pin)
+        relaxed = engine_for(views, VIEWS_MAX, BEGIN_RELAXED, session=session, pin=pin)
         shared = Database(relaxed, durable=_durable(relaxed))
-        vaults = engine_for(vault, KEYS_MAX, synchronous_commit=True, session=session, pin=pin)
+        vaults = engine_for(vault, KEYS_MAX, session=session, pin=pin)
         return Databases(shared, shared, Database(vaults))
 
     def read_only(self, _on_files: Sequence[str] = ()) -> Database:
         """Return the tables and views through sessions that can only read."""
-        return Database(
-            engine_for(
-                self._conninfo("finance"),
-                VIEWS_MAX,
-                synchronous_commit=True,
-                session=f"{SESSION}; SET default_transaction_read_only = on",
-            )
-        )
+        session = f"{SESSION}; SET default_transaction_read_only = on"
+        return Database(engine_for(self._conninfo("finance"), VIEWS_MAX, session=session))
 
     def waker(self, appended: Signal) -> PostgresWaker:
         """Return what hears of commits to the log by any process, once it is started."""
@@ -340,12 +334,12 @@ def conninfo(url: str, application_name: str = "carrier-links") -> str:
 def engine_for(
     target: str,
     connections_max: int,
+    begin: str = BEGIN_DURABLE,
     *,
-    synchronous_commit: bool,
     session: str = SESSION,
     pin: ServerPin | None = None,
 ) -> Engine:
-    """Open a pool; without `synchronous_commit` a crash may lose the newest commits.
+    """Open a pool; of transactions with BEGIN_RELAXED a crash may lose the newest ones.
 
     With a `pin` all connections lead to its server.
     """
@@ -353,6 +347,7 @@ def engine_for(
         "postgresql+psycopg://",
         creator=lambda: _opened(target, session, pin),
         hide_parameters=True,  # Error texts end up in logs; parameters must not.
+        use_native_hstore=False,  # We have none, and to look for it takes three round trips.
         poolclass=FixedPool,
         pool_size=connections_max,
         # Connections beyond the pool are closed after use, and each costs a new server process.
@@ -360,8 +355,7 @@ def engine_for(
         pool_timeout=POOL_WAIT_S,
         pool_use_lifo=True,
     )
-    statements = BEGIN_DURABLE if synchronous_commit else BEGIN_RELAXED
-    engine.dialect.do_begin = partial(_begin_transaction, statements)  # type: ignore[method-assign]  # There is no event for it.
+    engine.dialect.do_begin = partial(_begin_transaction, begin)  # type: ignore[method-assign]  # There is no event for it.
     event.listen(engine, "checkout", _check)
     event.listen(engine, "handle_error", _drop_read_only_connections)
     return engine

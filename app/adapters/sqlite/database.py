@@ -14,14 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import QueuePool
 
-from app.adapters.databases import (
-    Databases,
-    LogEnd,
-    end_of,
-    find_gap,
-    not_empty,
-    not_whole,
-)
+from app.adapters.databases import Databases, LogEnd, end_of, find_gap, not_empty, not_whole
 from app.adapters.sqlite.file import DatabaseFile, FileLock
 from app.security.key_file import sync
 from app.watch.trouble import RESTORE

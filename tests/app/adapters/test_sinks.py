@@ -4,11 +4,12 @@ import http.server
 import ssl
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from app.adapters.sinks import sink_at
+from app.adapters.sinks import DirectorySink, sink_at
 from tests.support.certificate import certificate
 from workers.checkpoints import NotAccepted, Sink
 
@@ -89,3 +90,17 @@ def test_an_address_accepts_by_its_status_if_its_certificate_is_trusted(
 def test_an_address_that_nobody_answers_at_is_named() -> None:
     with pytest.raises(NotAccepted, match=r"127\.0\.0\.1:1 cannot be reached: Connection"):
         put(sink_at("https://127.0.0.1:1/kept"))
+
+
+def test_a_directory_keeps_apart_what_several_put_there_at_once(tmp_path: Path) -> None:
+    def put_all(name: str) -> None:
+        for each in range(100):
+            DirectorySink(tmp_path).put(f"{name}-{each}", name * 1000)
+
+    names = ("clock", "command", "another")
+    with ThreadPoolExecutor(len(names)) as pool:
+        assert [*pool.map(put_all, names)] == [None] * len(names)
+    for file in tmp_path.iterdir():
+        name, _ = file.name.split("-")
+        assert file.read_text() == name * 1000
+    assert len([*tmp_path.iterdir()]) == 100 * len(names)

@@ -211,6 +211,18 @@ def test_an_invoice_is_in_one_currency(process: Process) -> None:
             reconcile_costs(process.log, given, "offline", invoice="INV-1")
 
 
+def test_an_invoice_is_booked_once_however_its_number_is_spelt(process: Process) -> None:
+    process.look_up(process.organization("50.00"))
+    assert booked(process, invoiced(process, "offline", 1)) == [True]
+    lines = [Theirs(1, "a", 1, "USD", DAY)]
+    for spelt in ("inv-offline", "INV OFFLINE", "INV-offline."):
+        with pytest.raises(NotPossible, match="this invoice is booked as INV-offline"):
+            reconcile_costs(process.log, lines, "offline", invoice=spelt)
+    for provider, number in (("simulated", "inv-offline"), ("offline", "INV-offline-2")):
+        found = reconcile_costs(process.log, lines, provider, invoice=number)
+        assert booked(process, found) == [True], "of another provider, or another number"
+
+
 def test_a_reference_of_two_organizations_is_booked_for_each(process: Process) -> None:
     for _ in range(2):
         owner = process.organization()

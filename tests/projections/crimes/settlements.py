@@ -80,6 +80,11 @@ CRIMES: Crimes = [
     (lambda f: booked(paid_in(f), currency="EUR"), NOTHING),
     (lambda f: booked(paid_in(f), provider="far"), NOTHING),
     (lambda f: booked(paid_in(f), reference="bank-3"), NOTHING),
+    (lambda f: booked(paid_in(f), settles=None), NOTHING),  # An invoice of no provider.
+    (
+        lambda f: booked(paid_in(f), organization_id=None, provider=str(f.organization_id)),
+        NOTHING,
+    ),
     (twice, NOTHING),
     (lambda f: booked(paid_in(f), number=1, amount_micros=-PAID_IN), NOTHING),
     (lambda f: booked(paid_in(f), number=2), COUNTED),
