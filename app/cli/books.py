@@ -423,9 +423,8 @@ def folder(  # noqa: PLR0913  # Its options.
     close, what the verifier says of the log up to it, and an index of all that.
 
     Made again it is the same, byte by byte; a DIR that holds something else is refused. Exits
-    with 1 when the verifier, or the trial balance, finds something wrong.
-
-    With --rates the journal is in CURRENCY alone, and costs and rates of others are listed.
+    with 1 when the verifier, or the trial balance, finds something wrong. With --rates the journal
+    is in CURRENCY alone, and costs and rates of others are listed.
 
     With --check a kept folder is made again with the issuer, accounts and rates in it. Tells which
     files say something else (`money`; then exits with 1), and which only look otherwise
@@ -435,8 +434,7 @@ def folder(  # noqa: PLR0913  # Its options.
     if check is not None:
         if month or directory or accounts or rates:
             misuse(MONTH_OR_CHECK)
-        rates = check / RATES
-        given = _given(session, check / ACCOUNTS, rates if rates.exists() else None)
+        given = _given(session, check / ACCOUNTS, next(check.glob(RATES), None))
         found = check_folder(container, check, given, progress)
         session.ok = not found.money
         facts = {"month": found.month, "ok": session.ok, "same": len(found.same)}
