@@ -76,7 +76,7 @@ def _as_played(container: "Container") -> dict[str, Any]:
 
         def fits(of: str, _: str) -> bool:
             link = link_of(iccid_of())
-            if link is None or not (link.status_intent or link.end_intent):
+            if link is None or link.open_call is None:
                 return False
             return is_of(of, CHANGE, [each.plan.plan_id for each in link.current_activations])
 

@@ -144,7 +144,7 @@ class LinkPlans:
         """Validate everything, then charge everything in one commit; raises Conflict."""
         link = self.log.get(Link, request.link_id)
         link.require_live()
-        if link.open_change is not None or link.end_intent is not None:
+        if not link.may_record(Link.ChangeOpened):
             self._wait_for_others(link, new, until_s)
             raise Conflict(link.id)  # The change we waited for may have the same key.
         deadline, sent = cause.at + self.rules.deadline, cause
@@ -175,7 +175,8 @@ class LinkPlans:
         """Wait until a link can take a change, or until a twin has opened this change on it."""
 
         def may_go_on(link: Link) -> bool:
-            return link.open_change in {None, new} and link.end_intent is None
+            is_over = link.ended is not None or link.open_change == new
+            return is_over or link.may_record(Link.ChangeOpened)
 
         if not may_go_on(wait_for(self.log, link, may_go_on, until_s)):
             raise LinkBusy

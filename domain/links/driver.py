@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from domain.accounts.committer import Committer
 from domain.accounts.wallet import Charge, Refund
 from domain.cause import Cause, Clock
-from domain.errors import LATE, REJECTED, UNREACHABLE, Refused
+from domain.errors import LATE, REJECTED, UNREACHABLE, LinkBusy, Refused
 from domain.links.link import Link
 from domain.links.network import EsimNetwork
 from domain.links.networks import Networks
@@ -155,13 +155,14 @@ class Requested(Driver[Link, S]):
 
     waiting: Limiters
 
+    opens: ClassVar[type[Link.Event]]  # Its intent.
+
+    def intent(self, work: Link) -> Any:
+        return work.open_call if work.calling is self.opens else None
+
     @abstractmethod
     def call(self, work: Link, timeout_s: float) -> S:
         """Carry out the intent; only the process that has written it comes here."""
-
-    @abstractmethod
-    def is_free(self, link: Link) -> bool:
-        """Tell whether a request need not wait; then `STAGES` must let its intent come."""
 
     @abstractmethod
     def prepare(self, link: Link, wanted: Any, until_s: float, cause: Cause) -> tuple[Link, bool]:
@@ -179,9 +180,9 @@ class Requested(Driver[Link, S]):
     def refusal(self, link: Link, error: ProviderError | None) -> Refused | None:
         """Return what the sender is told; `error` is why the call is not done."""
 
-    @abstractmethod
     def beaten(self) -> Refused:
         """Return what the sender is told when others keep changing the link."""
+        return LinkBusy()
 
     def request(self, link: Link, wanted: Any, cause: Cause) -> Link:
         """Bring a link to what is wanted in this thread, and return it.
@@ -195,10 +196,15 @@ class Requested(Driver[Link, S]):
                 link, lambda newest: self._try(newest, wanted, until_s, cause), self.beaten()
             )
 
+    def _is_free(self, link: Link) -> bool:
+        return link.ended is not None or (link.open_call is None and link.may_record(self.opens))
+
     def _try(self, link: Link, wanted: Any, until_s: float, cause: Cause) -> Link:
-        if not self.is_free(link):
-            link = wait_for(self.log, link, self.is_free, time.monotonic() + left_s(until_s))
+        if not self._is_free(link):
+            link = wait_for(self.log, link, self._is_free, time.monotonic() + left_s(until_s))
         cause = replace(cause, at=self.clock())  # It may have waited for its turn.
+        if link.ended is None and not link.may_record(self.opens):
+            raise LinkBusy
         link, is_done = self.prepare(link, wanted, until_s, cause)
         if is_done:
             return link

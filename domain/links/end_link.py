@@ -15,7 +15,6 @@ from domain.errors import (
     UNREACHABLE,
     CancelWindowOver,
     Conflict,
-    LinkBusy,
     LinkEnded,
     LinkInUse,
     NetworkUnavailable,
@@ -48,6 +47,8 @@ class EndLink(Requested[bool]):
     eSIM that an order network has taken back: if the network sells it again, that is a new order.
     """
 
+    opens = Link.EndRequested
+
     cancel_within: timedelta  # Of the activation; zero: nothing is cancelled.
 
     def end(self, link: Link, cause: Cause) -> Link:
@@ -70,20 +71,11 @@ class EndLink(Requested[bool]):
             raise LinkEnded
         return link
 
-    def intent(self, work: Link) -> Link.EndRequested | None:
-        return work.end_intent
-
-    def is_free(self, link: Link) -> bool:
-        open_now = (link.open_change, link.status_intent, link.end_intent)
-        return link.ended is not None or not any(open_now)
-
     def prepare(
         self, link: Link, wanted: EndKind, until_s: float, cause: Cause
     ) -> tuple[Link, bool]:
         if link.ended is not None:
             return (self.end if wanted == "end" else self.cancel)(link, cause), True
-        if not self.is_free(link):
-            raise LinkBusy
         if wanted == "cancel":
             self._require_unused(link, cause, left_s(until_s))
         elif not self._can_end(link):
@@ -126,21 +118,17 @@ class EndLink(Requested[bool]):
         return network.shape == "stock" or "suspend" in network.capabilities
 
     def refusal(self, link: Link, error: ProviderError | None) -> ProvisioningError | None:
-        if error is not None and link.end_intent is not None:
+        if error is not None and self.intent(link) is not None:
             return ProvisioningError(LATE, UNSETTLED)
         # Without an error another process may have given the intent up.
         return None if link.ended is not None else ProvisioningError(reason_of(error), UNCHANGED)
-
-    def beaten(self) -> LinkBusy:
-        return LinkBusy()
 
     def state(self, link: Link, wanted: EndKind, until: datetime, cause: Cause) -> None:
         link.record(Link.EndRequested, cause, kind=wanted, until=until)
 
     def call(self, work: Link, timeout_s: float) -> bool:
-        network, intent = self.networks.of(work.network), work.end_intent
+        network, intent = self.networks.of(work.network), self.intent(work)
         assert work.endpoint_id is not None
-        assert intent is not None
         until_s = time.monotonic() + timeout_s
         if network.shape == "stock":
             network.remove_endpoint(work.endpoint_id, timeout_s=timeout_s)
@@ -166,7 +154,6 @@ class EndLink(Requested[bool]):
     def look_up(self, work: Link, timeout_s: float) -> bool | None:
         network, until_s = self.networks.of(work.network), time.monotonic() + timeout_s
         assert work.endpoint_id is not None
-        assert work.end_intent is not None
         assert work.iccid is not None
         if network.shape == "stock":
             found = network.find_endpoint(work.iccid, timeout_s=timeout_s)
@@ -180,7 +167,7 @@ class EndLink(Requested[bool]):
             seen = network.usage(work.endpoint_id, timeout_s=timeout_s)
         except NoSuchEndpoint:
             return True
-        if work.end_intent.kind == "end":
+        if self.intent(work).kind == "end":
             return seen.status != "active" or None
         # An eSIM taken back has no plans left. If the link had none before, this proves nothing.
         return (bool(work.current_activations) and not seen.addons) or None
@@ -190,7 +177,7 @@ class EndLink(Requested[bool]):
         if not seen:
             work.record(Link.EndKept, cause)
             return [work], []
-        is_cancelled = work.end_intent is not None and work.end_intent.kind == "cancel"
+        is_cancelled = work.open_call is not None and self.intent(work).kind == "cancel"
 
         changes = [self.log.get(PlanChange, each) for each in work.changes if is_cancelled]
         topups = [back for change in changes for back in change.give_back(cause)]

@@ -89,7 +89,7 @@ class Link(Refundable):
             aggregate.ordered_since = aggregate.order = None
             aggregate.activated_at = aggregate.failure = None
             aggregate.status = "inactive"
-            aggregate.status_intent = aggregate.end_intent = aggregate.ended = None
+            aggregate.open_call = aggregate.ended = None
             aggregate.activations = {}
             aggregate.open_change = None
             aggregate.changes = ()
@@ -366,7 +366,7 @@ class Link(Refundable):
 
         TOPIC = "link.status_requested"
         IS_STEP = True
-        SETS = sets(status_intent=itself)
+        SETS = sets(open_call=itself)
 
         status: LinkStatus
         attempt: int
@@ -376,7 +376,7 @@ class Link(Refundable):
         """The network did not do what was intended; `status` is what it has instead."""
 
         TOPIC = "link.status_kept"
-        SETS = sets("status", status_intent=None)
+        SETS = sets("status", open_call=None)
 
         status: LinkStatus
 
@@ -384,13 +384,13 @@ class Link(Refundable):
         """The network has stopped the traffic, as intended."""
 
         TOPIC = "link.suspended"
-        SETS = sets(status="suspended", status_intent=None)
+        SETS = sets(status="suspended", open_call=None)
 
     class Reactivated(Event, ByOperator):
         """The network carries traffic again, as intended."""
 
         TOPIC = "link.reactivated"
-        SETS = sets(status="active", status_intent=None)
+        SETS = sets(status="active", open_call=None)
 
     class StatusSeen(Event):
         """The network showed a status that differs from the log's."""
@@ -488,7 +488,7 @@ class Link(Refundable):
 
         TOPIC = "link.end_requested"
         IS_STEP = True
-        SETS = sets(end_intent=itself)
+        SETS = sets(open_call=itself)
 
         kind: EndKind
         until: datetime
@@ -497,7 +497,7 @@ class Link(Refundable):
         """The network has not ended the link, and the call can no longer have an effect."""
 
         TOPIC = "link.end_kept"
-        SETS = sets(end_intent=None)
+        SETS = sets(open_call=None)
 
     class Ended(Event, Repaying, ByOperator):
         """The link has ended for good. If it was cancelled, the rest of its charges is refunded.
@@ -508,7 +508,7 @@ class Link(Refundable):
 
         TOPIC = "link.ended"
         WHY = "cancelled"
-        SETS = sets(stage=Stage.ENDED, end_intent=None, ended=itself)
+        SETS = sets(stage=Stage.ENDED, open_call=None, ended=itself)
 
         reason: Literal["cancelled", "ended"]
         refunds: list[GivenBack]
@@ -542,13 +542,11 @@ class Link(Refundable):
             **dict.fromkeys((ChangeOpened, EndRequested, Ended), NOTHING),
             **dict.fromkeys((PlanAdded, PlanRemoved, ChangeClosed), SOMETHING),
         },
-        "status_intent": {
+        "calling": {
+            **dict.fromkeys((ChangeOpened, StatusRequested), (None, StatusRequested)),
+            **dict.fromkeys((StatusKept, Suspended, Reactivated), (StatusRequested,)),
             EndRequested: NOTHING,
-            **dict.fromkeys((StatusKept, Suspended, Reactivated), SOMETHING),
-        },
-        "end_intent": {
-            **dict.fromkeys((ChangeOpened, StatusRequested, EndRequested), NOTHING),
-            EndKept: SOMETHING,
+            EndKept: (EndRequested,),
         },
     }
 
@@ -565,8 +563,7 @@ class Link(Refundable):
     activated_at: datetime | None
     failure: ProvisioningFailed | None
     status: LinkStatus  # When last seen at the network.
-    status_intent: StatusRequested | None
-    end_intent: EndRequested | None
+    open_call: StatusRequested | EndRequested | None  # The intent of a request's call.
     ended: Ended | None
     activations: dict[UUID, Activation]
     open_change: UUID | None
@@ -657,6 +654,11 @@ class Link(Refundable):
     def state(self) -> LinkState:
         """The status, or `ended`."""
         return self.status if self.ended is None else "ended"
+
+    @property
+    def calling(self) -> type[Event] | None:
+        """Which call a request has open."""
+        return None if self.open_call is None else type(self.open_call)
 
     @property
     def current_activations(self) -> list[Activation]:
@@ -762,13 +764,13 @@ class Link(Refundable):
 
     def request_status(self, status: LinkStatus, until: datetime, cause: Cause) -> None:
         """State the intent before the network is told to suspend or resume."""
-        attempt = self.status_intent.attempt + 1 if self.status_intent is not None else 1
+        attempt = getattr(self.open_call, "attempt", 0) + 1
         self.record(Link.StatusRequested, cause, status=status, attempt=attempt, until=until)
 
     def settle_status(self, status: LinkStatus, cause: Cause) -> None:
         """Close the intent with the status that the network has now."""
-        assert self.status_intent is not None
-        if status != self.status_intent.status:
+        assert isinstance(self.open_call, Link.StatusRequested)
+        if status != self.open_call.status:
             self.record(Link.StatusKept, cause, status=status)
         else:
             done = Link.Suspended if status == "suspended" else Link.Reactivated
@@ -784,7 +786,7 @@ class Link(Refundable):
         """Record what the network shows and the log lacks; nothing if the link has ended."""
         if self.ended is not None:
             return
-        if status != self.status and self.status_intent is None and self.end_intent is None:
+        if status != self.status and self.open_call is None:
             self.record(Link.StatusSeen, cause, status=status)
         if installed_at is not None and self.installed_at is None:
             self.record(Link.Installed, cause, installed_at=installed_at)
@@ -838,7 +840,8 @@ class Link(Refundable):
         Without an intent the link ends only in our log, because its network cannot end links.
         `topups` are the refunds of its plan changes, which are saved together with it.
         """
-        is_cancelled = self.end_intent is not None and self.end_intent.kind == "cancel"
+        intent = self.open_call
+        is_cancelled = isinstance(intent, Link.EndRequested) and intent.kind == "cancel"
         refunds = [*self.left(), *topups] if is_cancelled else []
         reason = "cancelled" if is_cancelled else "ended"
         self.record(Link.Ended, cause, reason=reason, refunds=refunds)
@@ -857,7 +860,7 @@ class Link(Refundable):
     def still_open(self) -> str | None:
         if self.failure is None and not self.is_visible:
             return "the link is not active yet, and may still fail"
-        if self.end_intent is not None:
+        if self.calling is Link.EndRequested:
             return "an end of the link is open"
         return "a change of the link's plans is open" if self.open_change is not None else None
 

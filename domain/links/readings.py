@@ -253,7 +253,7 @@ class LinkReadings:
 
         Until then nothing is recorded, so that no read comes before the outcome of that call.
         """
-        intent = link.status_intent or link.end_intent
+        intent = link.open_call
         settles_after, now = self.networks.of(link.network).settles_after, self.clock()
         return intent is not None and now - settles_after < intent.until <= now + AHEAD_MAX
 

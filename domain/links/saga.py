@@ -14,8 +14,7 @@ outcome is looked up before anything is repeated. This is alike for all of them:
 | under way | else | START: an intent, the first one with its price, then the call |
 
 Six rows are all calls there are. Each is a class that says what is its own; `domain.links.driver`
-does the rest, and `next_step` names the intents of requests. A row of a request has no deadline;
-what a worker makes fails at that of its request.
+does the rest. A row of a request has no deadline; what a worker makes fails at that of its request.
 
 | row | started by | repeated | looked up by | cleaned up when it has failed |
 |---|---|---|---|---|
@@ -63,7 +62,7 @@ def next_step(work: Link | PlanChange, now: datetime, shape: Shape | None = "sto
     `shape` is None if the network is not configured here; another worker may know it.
     """
     if isinstance(work, Link) and work.stage in {Stage.ORDERED, Stage.ACTIVE, Stage.ENDED}:
-        intent = work.status_intent or work.end_intent
+        intent = work.open_call
         is_over = intent is not None and not lies_ahead(intent.until, now)
         return Step.LOOK_UP if is_over else Step.NOTHING
     if isinstance(work, PlanChange) and work.finished_at is not None:

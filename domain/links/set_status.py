@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from domain.cause import Cause
-from domain.errors import LATE, LinkBusy, ProvisioningError
+from domain.errors import LATE, ProvisioningError
 from domain.links.driver import CALL_S, Commit, Requested, left_s, reason_of
 from domain.links.link import Link
 from domain.links.network import LinkStatus
@@ -28,6 +28,8 @@ class SetStatus(Requested[LinkStatus]):
     | does not show what an open intent wants | the status is kept, once the call is settled |
     """
 
+    opens = Link.StatusRequested
+
     def run(self, link: Link, target: Target, cause: Cause) -> Link:
         """Bring a link to a status and return it; changes nothing if the network has it already.
 
@@ -38,19 +40,11 @@ class SetStatus(Requested[LinkStatus]):
         self.networks.require(link, "suspend")
         return self.request(link, target, cause)
 
-    def intent(self, work: Link) -> Link.StatusRequested | None:
-        return work.status_intent
-
-    def is_free(self, link: Link) -> bool:
-        return link.status_intent is None and link.end_intent is None
-
     def prepare(
         self, link: Link, wanted: Target, until_s: float, cause: Cause
     ) -> tuple[Link, bool]:
         link.require_live()
-        if link.end_intent is not None:
-            raise LinkBusy
-        if link.status_intent is None:
+        if link.open_call is None:
             with suppress(ProviderError):
                 link.record_seen(self.look_up(link, left_s(until_s)), None, None, cause)
             if link.pending_events:
@@ -60,7 +54,7 @@ class SetStatus(Requested[LinkStatus]):
             link = super().take_over(link, left_s(until_s)) or link
         except ProviderError as error:
             raise ProvisioningError(reason_of(error), UNCHANGED) from None
-        if link.status_intent is not None:  # That call may still have an effect.
+        if self.intent(link) is not None:  # That call may still have an effect.
             raise self.beaten()
         return link, link.status == wanted
 
@@ -74,9 +68,9 @@ class SetStatus(Requested[LinkStatus]):
         link.request_status(wanted, until, cause)
 
     def call(self, work: Link, timeout_s: float) -> LinkStatus:
-        assert work.status_intent is not None
         assert work.endpoint_id is not None
-        network, target = self.networks.of(work.network), work.status_intent.status
+        network = self.networks.of(work.network)
+        target: LinkStatus = self.intent(work).status
         change = network.suspend if target == "suspended" else network.resume
         change(work.endpoint_id, timeout_s=timeout_s)
         return target
@@ -92,8 +86,7 @@ class SetStatus(Requested[LinkStatus]):
             return self.save(work, None)
 
     def is_done(self, work: Link, seen: LinkStatus | None) -> bool:
-        assert work.status_intent is not None
-        return seen == work.status_intent.status
+        return bool(seen == self.intent(work).status)
 
     def settle(self, work: Link, seen: LinkStatus | None, cause: Cause) -> Commit:
         work.settle_status(seen or work.status, cause)

@@ -139,10 +139,16 @@ class Root(BaseAggregate[UUID]):
         made.pending_events.append(first)
         return made
 
+    def may_record(self, event: type[Event]) -> bool:
+        """Tell whether an event may come now, by `STAGES`."""
+        return all(
+            event not in may or getattr(self, facet) in may[event]
+            for facet, may in self.STAGES.items()
+        )
+
     def record(self, event: type[Event], cause: Cause, **facts: Any) -> None:
         """Append the next event and apply it; one in a wrong order is our bug."""
-        for facet, may in self.STAGES.items():
-            assert event not in may or getattr(self, facet) in may[event], (event, facet)
+        assert self.may_record(event), event
         for name in self.OWN:
             facts.setdefault(name, getattr(self, name))
         version = self.version + 1

@@ -171,18 +171,18 @@ class LinkHappenings:
 
     def _use(self, life: LinkSteps, link: Link) -> None:
         dice = self._dice
-        if link.end_intent is not None:
+        if link.calling is Link.EndRequested:
             dice.choice([life.keep, life.finish])()
             return
         uses = [
             lambda: self._see(life, dice.choice(["active", "suspended", "inactive"])),
             lambda: life.intend(dice.choice(["active", "suspended"])),
         ]
-        if link.status_intent is not None:
+        if link.open_call is not None:
             uses.append(lambda: life.settle(dice.choice(["active", "suspended", "inactive"])))
         if link.open_change is None:
             uses.append(lambda: self._change(life, link))
-        if link.status_intent is None and link.open_change is None:
+        if link.may_record(Link.EndRequested):
             uses.append(lambda: life.intend_end(dice.choice(["cancel", "end"])))
             uses.append(lambda: life.rename(dice.choice([None, "Van", "Lorry"])))
         dice.choice(uses)()

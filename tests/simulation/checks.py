@@ -55,7 +55,7 @@ def has_ended(it: Any) -> bool:
     """Tell whether nothing is left to do for a link, a change, a job or a lost order."""
     match it:
         case Link():
-            open_now = (it.status_intent, it.open_change, it.end_intent)
+            open_now = (it.open_call, it.open_change)
             return it.stage in {Stage.ACTIVE, Stage.ENDED} and not any(open_now)
         case LostOrder():
             return it.is_settled
@@ -66,7 +66,7 @@ def has_ended(it: Any) -> bool:
 
 def is_unknown(it: Any) -> bool:
     """Tell whether the outcome of a call to the network is unknown for a link or a change."""
-    intents = ("intent", "status_intent", "end_intent")
+    intents = ("intent", "open_call")
     return not has_ended(it) and any(getattr(it, name, None) for name in intents)
 
 

@@ -54,7 +54,7 @@ def check(lab: "Lab", deposit: str = DEPOSIT) -> None:
     links = books.every(Link)
     for link in links:
         assert link.stage in {Stage.ACTIVE, Stage.ENDED}, link.stage
-        assert (link.status_intent, link.open_change, link.end_intent) == (None, None, None)
+        assert (link.open_call, link.open_change) == (None, None)
         assert link.lpa is not None or not link.is_live
     assert all(change.finished_at for change in books.every(PlanChange))
     check_money(lab, links, books.events, deposit)

@@ -42,7 +42,7 @@ def refuse(lab: Lab, link_id: UUID, kind: EndKind, error: type[Refused]) -> Refu
     with pytest.raises(error) as refused:
         lab.finish(link_id, kind)
     assert lab.network.count("remove_endpoint") == calls
-    assert lab.link(link_id).end_intent is None
+    assert lab.link(link_id).open_call is None
     check(lab)
     return refused.value
 
@@ -145,31 +145,13 @@ def test_a_removal_that_was_cut_in_half_is_completed(lab: Lab, fault: str) -> No
     arm(lab.network, "remove_endpoint", FAULTS[fault])
     lab.clock.forward(seconds=driver.CALL_S)
     lab.sweep()
-    assert lab.link(link.id).end_intent is not None
+    assert lab.link(link.id).open_call is not None
     del lab.simulator.find_endpoint
     lab.simulator.find_endpoint = lambda *_, **__: None  # type: ignore[method-assign]  # It still is.
     lab.clock.forward(seconds=10)
     lab.sweep()
     del lab.simulator.find_endpoint
     assert lab.link(link.id).state == "ended"
-    check(lab)
-
-
-def test_nothing_else_is_begun_while_an_end_is_open(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(driver, "CALL_S", 0.01)
-    link = a_link(lab)
-    arm(lab.network, "remove_endpoint", KILLS["killed before"])
-    assert not lab.live(lambda: lab.finish(link.id, "end"))
-    for kind in KINDS:
-        with pytest.raises(LinkBusy):
-            lab.finish(link.id, kind)
-    with pytest.raises(LinkBusy):
-        lab.process.link_status.run(lab.link(link.id), "suspended", lab.process.cause())
-    with pytest.raises(LinkBusy):
-        lab.change(link.id, add=["t2"])
-    lab.settle()
     check(lab)
 
 

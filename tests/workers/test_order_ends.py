@@ -21,7 +21,7 @@ pytestmark = pytest.mark.any_database
 def check(lab: OrderLab) -> None:
     """Expect that log and money agree, and that nothing is open."""
     links = lab.books.every(Link)
-    assert [link.id for link in links if link.end_intent or link.status_intent] == []
+    assert [link.id for link in links if link.open_call] == []
     check_money(lab, links, lab.books.events, DEPOSIT)
     assert check_log(lab.process.log).failures == []
 
@@ -148,7 +148,7 @@ def test_a_network_that_is_not_configured_ends_nothing(orders: Orders) -> None:
     lab.process.networks._configured = {"other": far(lab)}  # type: ignore[assignment]  # noqa: SLF001  # It was configured.
     with pytest.raises(ProvisioningError):
         lab.finish(link.id, "end")
-    assert lab.link(link.id).end_intent is None
+    assert lab.link(link.id).open_call is None
     lab.restart()
     lab.clock.forward(seconds=timedelta(minutes=1).total_seconds())
     assert lab.finish(link.id, "end").state == "ended"

@@ -1,6 +1,5 @@
 """A request that switches or ends a link may die at any point; the sweep asks what came of it."""
 
-from datetime import timedelta
 from functools import partial
 from itertools import product
 from typing import Any, Literal
@@ -8,7 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from domain.cause import AHEAD_MAX
 from domain.errors import ProvisioningError
 from domain.links.network import LinkStatus, NoSuchEndpoint
 from domain.links.set_status import Target
@@ -47,7 +45,7 @@ def dead_switch(lab: Lab, call: Call, fault: str) -> UUID:
     link_id = a_link(lab, way[1])
     arm(lab.network, call, FAULTS[fault])
     assert not lab.live(lambda: lab.switch(link_id, way[2]))
-    assert lab.link(link_id).status_intent is not None
+    assert lab.link(link_id).open_call is not None
     return link_id
 
 
@@ -108,7 +106,7 @@ def test_an_open_intent_is_left_alone_until_its_time_has_run_out(
         lab.clock.forward(seconds=1)
     lab.sweep()
     assert lab.network.calls == look
-    assert (lab.link(link_id).status_intent, lab.link(link_id).end_intent) == (None, None)
+    assert lab.link(link_id).open_call is None
 
 
 @pytest.mark.parametrize("call", ["suspend", "remove_endpoint"])
@@ -128,18 +126,9 @@ def test_a_read_records_nothing_while_a_call_may_still_have_an_effect(lab: Lab, 
     lab.clock.forward(seconds=(CALL + lab.network.settles_after).total_seconds() - 0.001)
     lab.sweep()
     assert recorded() == 0
-    assert lab.link(link_id).status_intent or lab.link(link_id).end_intent  # Nor is it given up.
+    assert lab.link(link_id).open_call  # Nor is it given up.
     lab.clock.forward(seconds=0.001)
     assert recorded() > 0  # Whether or not the network can be reached to settle it.
-
-
-def test_no_read_waits_for_the_intent_of_a_clock_that_was_ahead(lab: Lab) -> None:
-    intent = lab.link(dead_switch(lab, "suspend", "killed before")).status_intent
-    assert intent is not None
-    link, must_wait = lab.link(intent.originator_id), lab.process.link_readings.must_wait
-    for ahead, waits in [(AHEAD_MAX, True), (AHEAD_MAX + timedelta(microseconds=1), False)]:
-        lab.clock.now = intent.until - ahead
-        assert must_wait(link) == waits
 
 
 # That there is no endpoint settles a status; no refusal says that a link has not ended.
@@ -159,7 +148,7 @@ def test_an_intent_waits_for_a_network_that_cannot_be_reached(
         lab.clock.forward(minutes=1)
         lab.sweep()
         assert lab.link(link_id).state == "active"
-        assert lab.link(link_id).status_intent or lab.link(link_id).end_intent
+        assert lab.link(link_id).open_call
     lab.forget_faults()
     lab.settle()
     assert lab.link(link_id).state == ("suspended" if look == "usage" else "ended")
@@ -175,7 +164,7 @@ def test_an_endpoint_that_has_gone_settles_the_intent_without_a_change(
     lab.network.before("usage", NoSuchEndpoint())
     lab.clock.forward(seconds=5)
     lab.sweep()
-    assert (lab.link(link_id).status, lab.link(link_id).status_intent) == (before, None)
+    assert (lab.link(link_id).status, lab.link(link_id).open_call) == (before, None)
 
 
 def test_a_request_that_is_held_up_after_its_intent_tells_the_network_nothing(lab: Lab) -> None:
@@ -184,7 +173,7 @@ def test_a_request_that_is_held_up_after_its_intent_tells_the_network_nothing(la
     with pytest.raises(ProvisioningError):
         lab.process.link_status.run(lab.link(link_id), "suspended", lab.process.cause())
     assert lab.network.count("suspend") == 0
-    assert (lab.link(link_id).status, lab.link(link_id).status_intent) == ("active", None)
+    assert (lab.link(link_id).status, lab.link(link_id).open_call) == ("active", None)
     check(lab)
 
 
@@ -205,7 +194,7 @@ def test_a_status_is_not_kept_by_a_look_before_the_call_had_its_effect(lab: Lab)
     lab.clock.forward(seconds=10)
     lab.network.after("usage", lambda: lab.clock.forward(minutes=1))
     lab.work(link_id)
-    assert lab.link(link_id).status_intent is not None
+    assert lab.link(link_id).open_call is not None
     lab.settle()
     assert (lab.link(link_id).status, at_network(lab, link_id)) == ("suspended", "suspended")
 
@@ -219,7 +208,7 @@ def test_the_sweep_and_the_request_may_settle_one_intent_at_once(lab: Lab, call:
     else:
         lab.finish(link_id, "cancel")
     state = "suspended" if call == "suspend" else "ended"
-    assert (lab.link(link_id).state, lab.link(link_id).status_intent) == (state, None)
+    assert (lab.link(link_id).state, lab.link(link_id).open_call) == (state, None)
     check(lab)
 
 

@@ -11,15 +11,7 @@ from domain.ids import derive_id
 from domain.links.link import RENAMES_MAX, EndKind, Link
 from domain.personal import in_clear
 from tests.domain.build import cause
-from tests.domain.build_links import (
-    ACTIVE,
-    DEADLINE,
-    LINK,
-    LinkStep,
-    bought,
-    new_link,
-    seen,
-)
+from tests.domain.build_links import ACTIVE, DEADLINE, LINK, LinkStep, bought, new_link
 from tests.story import Story
 
 CHARGE, VAN = derive_id("transaction", LINK), in_clear("Van 7")
@@ -60,7 +52,3 @@ def test_nothing_is_refunded_by_hand_while_an_end_is_open() -> None:
     link = a_link(end_requested("end")).aggregate
     with pytest.raises(NotPossible, match="an end of the link is open"):
         link.refund_by_hand(HandRefund(CHARGE, "t-1", "a complaint", None, {}), cause(11))
-
-
-def test_an_open_end_hides_a_status_that_it_may_itself_have_caused() -> None:
-    a_link(end_requested("end")).when(seen("suspended")).then(status="active")

@@ -29,7 +29,6 @@ from tests.domain.build_links import (
     reserved,
     started,
     status_requested,
-    status_settled,
 )
 
 TICK = timedelta(microseconds=1)
@@ -62,15 +61,12 @@ def change_after(*steps: ChangeStep) -> PlanChange:
 NOTHING: Moments = (Step.NOTHING,) * 4
 START: Moments = (Step.START, Step.START, Step.GIVE_UP, Step.GIVE_UP)
 LOOK_UP: Moments = (Step.LOOK_UP, Step.LOOK_UP, Step.GIVE_UP, Step.GIVE_UP)
-SETTLE: Moments = (Step.NOTHING, Step.LOOK_UP, Step.LOOK_UP, Step.LOOK_UP)
 CLEAN_UP: Moments = (Step.CLEAN_UP,) * 4
 TABLE: list[tuple[str, Stage, tuple[LinkStep, ...], Moments]] = [
     ("requested", Stage.REQUESTED, (), START),
     ("reserved", Stage.RESERVED, (reserved,), START),
     ("begun", Stage.ENDPOINT_REQUESTED, (reserved, begun(UNTIL)), LOOK_UP),
     ("active", Stage.ACTIVE, ACTIVE, NOTHING),
-    ("active, a status asked for", Stage.ACTIVE, ASKED, SETTLE),
-    ("active, a status settled", Stage.ACTIVE, (*ASKED, status_settled("suspended")), NOTHING),
     ("ordering", Stage.ORDERING, (ordering(UNTIL),), LOOK_UP),
     ("ordered", Stage.ORDERED, (ordering(UNTIL), ordered), NOTHING),
     ("failed while ordering", Stage.ENDED, (ordering(UNTIL), failed()), NOTHING),
@@ -112,12 +108,6 @@ def test_a_change_and_a_moment_have_one_next_step(
     moments = (UNTIL - TICK, UNTIL, DEADLINE, LONG_AFTER)
     assert tuple(next_step(change_after(*history), moment) for moment in moments) == steps
     assert next_step(change_after(*history), DEADLINE - TICK) is steps[1]
-
-
-def test_a_status_is_settled_whose_intent_a_clock_ahead_has_stamped() -> None:
-    link = link_after(*ASKED)
-    assert next_step(link, UNTIL - AHEAD_MAX) is Step.NOTHING
-    assert next_step(link, UNTIL - AHEAD_MAX - TICK) is Step.LOOK_UP
 
 
 def test_the_table_has_every_stage() -> None:

@@ -61,7 +61,7 @@ def expect(buyer: Buyer, link: Link, status: LinkStatus) -> None:
     """Expect that log and network agree on a status and that nothing is under way."""
     current = buyer.link(link.id)
     assert (current.status, at_network(buyer, link)) == (status, status)
-    assert current.status_intent is None
+    assert current.open_call is None
     buyer.check()
 
 
@@ -171,7 +171,7 @@ def test_a_slow_request_does_not_close_the_intent_of_the_one_after_it(
     clock.forward(seconds=0.001)  # Otherwise both write the same bytes.
     slow.open()
     first.exception(PATIENCE_S)
-    assert getattr(buyer.link(link.id).status_intent, "status", None) == "active"
+    assert getattr(buyer.link(link.id).open_call, "status", None) == "active"
     next_one.open()
     assert second.result(PATIENCE_S).status == "active"
     expect(buyer, link, "active")

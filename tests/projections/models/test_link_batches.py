@@ -150,11 +150,7 @@ def test_what_is_unfinished_is_what_has_a_next_step(
     links = [process.log.get(Link, link_id) for link_id in ids(events, Link.Event)]
     changes = [process.log.get(PlanChange, each) for each in ids(events, PlanChange.Event)]
     still = {each.id for each in changes if each.finished_at is None}
-    still |= {
-        each.id
-        for each in links
-        if each.stage not in {"active", "ended"} or each.status_intent or each.end_intent
-    }
+    still |= {each.id for each in links if each.stage not in {"active", "ended"} or each.open_call}
     found = process.read(process.due_list.all)
     assert {row.id for row in found} == still
     assert still
