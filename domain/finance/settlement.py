@@ -16,6 +16,7 @@ FACTS = (*NAMED, "organization_id", "amount_micros", "known_micros", "currency",
 
 OTHER = "the invoice was booked with another amount, so take it back first"
 PAID = "the invoice is paid, so take back the payment first"
+GONE = "the invoice was taken back"
 
 
 class Settlement(Root):
@@ -50,7 +51,8 @@ class Settlement(Root):
 def settle(log: Log, given: Sequence[Any], cause: Cause, *, back: bool = False) -> bool:
     """Book by `FACTS`, or take `back` what they name; False if that was done before.
 
-    Raises NotPossible for an invoice of another amount, or to take one back that is paid.
+    Raises NotPossible for an invoice of another amount, to take one back that is paid, or to pay
+    one that was taken back. So that none of it comes between, a caller holds a lock of commands.
     """
     facts, named = dict(zip(FACTS, given, strict=True)), given[: len(NAMED)]
     amount = [facts[name] for name in ("amount_micros", "currency")]
@@ -66,6 +68,10 @@ def settle(log: Log, given: Sequence[Any], cause: Cause, *, back: bool = False) 
                 raise NotPossible(f"{PAID}: {stands.reference}")
             micros = {name: -getattr(stands, name) for name in ("amount_micros", "known_micros")}
             facts.update(micros, currency=stands.currency)
+        elif facts["settles"] is not None and facts["provider"] is not None:
+            invoice = _standing(log, None, *named[1:])[0]
+            if invoice is None or invoice.originator_id != facts["settles"]:
+                raise NotPossible(f"{GONE}: {facts['reference']}")
         stream_id = Settlement.id_of(*named, number)
         log.append(Settlement.begin(Settlement.Booked, cause, stream_id, number=number, **facts))
         return True

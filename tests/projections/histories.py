@@ -96,9 +96,10 @@ class Life:
 
     def finish(self) -> None:
         """Let the jobs end but for new ones, and everything happen to links that can."""
-        for job_id in self._jobs:
-            self._process.finish_job(job_id)
         owner = self._process.organization("10.00", "Hasty")
+        two = [self._process.create_job(owner, numbers(3)) for _ in range(2)]  # One is erased.
+        for job_id in self._jobs + two:
+            self._process.finish_job(job_id)
         self._process.cancel_job(self._process.create_job(owner, numbers(260)))
         self._give_back(owner)
         self._process.create_job(self._process.organization("1.00", "Busy"), numbers(3))

@@ -161,7 +161,6 @@ class Waiters:
 
     def _run(self) -> None:
         pause = Event()
-        self._parts.listen()
         while self._goes_on():
             mark, is_behind = self._parts.log.appended.count, True
             try:

@@ -199,6 +199,8 @@ def test_an_invoice_that_is_paid_or_of_another_amount_stays(process: Process) ->
         booked(process, found, back=True)
     assert booked(process, paid, back=True) == [True]
     assert booked(process, found, back=True) == [True]
+    with pytest.raises(NotPossible, match="the invoice was taken back: INV-offline"):
+        booked(process, paid)
     assert not [each for each in bank(process) if each.reference == "INV-offline"]
     assert held(process)["Liabilities:Providers:Offline", "USD"] == -1_000
     assert booked(process, invoiced(process, "offline", 1)) == [True]

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from select import select
-from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -21,7 +20,6 @@ from app.adapters.postgres.waker import (
     payload_of,
     streams_of,
 )
-from app.http.webhooks.events import Waiters
 from domain.log.signal import Signal
 from projections.engine.freshness import wait_until_projected
 from tests.installation import PATIENCE_S, Process, numbers, postgresql_only, wait_until
@@ -77,16 +75,6 @@ def seconds(work: Callable[[], bool]) -> float:
     started = time.monotonic()
     assert work()
     return time.monotonic() - started
-
-
-@postgresql_only("on SQLite nothing tells of other processes")
-def test_who_waits_for_news_of_the_log_has_its_process_listen(process: Process) -> None:
-    waiter: Any = type("Idle", (), {"organization_id": uuid4(), "after": 0})()
-    waiters = Waiters(process)
-    with psycopg.connect(process.settings.database_url, autocommit=True) as other:
-        assert waiters.enter(waiter, lambda: None)
-        wait_until(lambda: other.execute(LISTENING).fetchone() == (1,))
-        waiters.leave(waiter)
 
 
 @postgresql_only("on SQLite everything is one process")
