@@ -31,6 +31,7 @@ from app.books.postings import (
     wallet_of,
     word_of,
 )
+from app.books.rates import Rates
 from app.books.trial_balance import USES, MonthBalance
 from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.errors import NotPossible
@@ -212,12 +213,25 @@ def code_of(its: Accounts, account: str) -> str:
     return found
 
 
-def of_program(booked: Iterable[Booked], currency: str, its: Accounts) -> Iterator[Booked]:
-    """Yield the postings in a currency, without those within one account of the program."""
+def of_program(
+    booked: Iterable[Booked], currency: str, its: Accounts, rates: Rates | None = None
+) -> Iterator[Booked]:
+    """Yield the postings in a currency, without those within one account of the program.
+
+    With rates they are in the base of these, and their texts say what they were.
+    """
+    convert = rates.adding_up() if rates and rates.base != currency else None
     for each in booked:
-        debit, credit = (code_of(its, at) for at in (each.debit, each.credit))
-        if each.move.currency == currency and debit != credit:
+        move, debit, credit = each.move, *(code_of(its, at) for at in (each.debit, each.credit))
+        if move.currency != currency or debit == credit:
+            continue
+        if rates is None or convert is None:
             yield each
+            continue
+        cents = each.cents if each.debit == move.account else -each.cents
+        if due := convert(f"{move.account} {move.other}", cents, currency, move.day):
+            text = f"{_money(each.cents)} {currency}: {move.text}"
+            yield _booked(each.number, move._replace(currency=rates.base, text=text), due)
 
 
 def _money(cents: int, point: str = ".") -> str:

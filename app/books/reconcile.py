@@ -95,7 +95,7 @@ def read_amounts(data: bytes, layout: Layout) -> list[Theirs]:
     days, its_own = [layout.value_date] * len(found), layout.currency_column is not None
     if layout.date_column is not None:
         dated = ((line, values[-1]) for line, values in found)
-        days = [*_dates(dated, f", column {layout.date_column}")]
+        days = [*dates_in(dated, f", column {layout.date_column}")]
     return [
         Theirs(line, values[0], amount, values[2].upper() if its_own else layout.currency, day)
         for (line, values), amount, day in zip(found, amounts, days, strict=True)
@@ -119,7 +119,7 @@ def _body(text: str, layout: Layout) -> tuple[list[Row], list[int]]:
     """Return the rows below the head, and the index of each wanted column."""
     wanted = [_plain(each) for each in layout.columns]
     for separator in SEPARATORS:
-        rows = _rows(text, separator)
+        rows = rows_in(text, separator)
         for index, (_, row) in enumerate(rows):
             head = [_plain(cell) for cell in row]
             if set(wanted) <= set(head):
@@ -133,7 +133,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s_]", "", name.casefold())
 
 
-def _rows(text: str, separator: str) -> list[Row]:
+def rows_in(text: str, separator: str) -> list[Row]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     try:
         return [(reader.line_num, row) for row in reader]
@@ -152,7 +152,7 @@ def _check_width(rows: Sequence[Row], width: int) -> None:
         raise FileRefused(lines[:ERRORS_MAX])
 
 
-def _dates(cells: Iterable[tuple[int, str]], column: str = "") -> list[date]:
+def dates_in(cells: Iterable[tuple[int, str]], column: str = "") -> list[date]:
     """Read the dates of lines, of some times with a time; raises FileRefused."""
     found, wrong = [], []
     for line, text in cells:
@@ -370,7 +370,7 @@ def by_period(theirs: Sequence[Theirs], period: Period) -> list[Theirs]:
 
     Lines without an amount are left out: some providers list the days without use too.
     """
-    days = _dates((each.line, each.reference) for each in theirs)
+    days = dates_in((each.line, each.reference) for each in theirs)
     return [
         replace(each, reference=day.isoformat()[: LENGTHS[period]])
         for each, day in zip(theirs, days, strict=True)

@@ -10,9 +10,10 @@ import click
 import msgspec
 
 from app.books.beancount import ledger_lines
-from app.books.journal import DEFAULT, Accounts
+from app.books.journal import DEFAULT
 from app.books.margin import By, margin_of
 from app.books.postings import Posting
+from app.books.rates import Rates
 from app.books.reader import Selection, read_transactions
 from app.books.reconcile import (
     FILE_BYTES_MAX,
@@ -48,7 +49,7 @@ from app.http.edge.media import csv_blocks
 from app.http.finance.replies import show_statement
 from app.processes.importing import range_of
 from app.processes.memory import collect_seldom
-from app.processes.month_folder import Made, check_folder, make_folder
+from app.processes.month_folder import ACCOUNTS, RATES, Given, Made, check_folder, make_folder
 from domain.errors import refuse
 from domain.finance.settlement import settle
 from domain.log.log import Log
@@ -404,13 +405,15 @@ def close(session: Session, month: str) -> Facts:
 @click.argument("month", metavar="[YYYY-MM", type=MONTH, required=False)
 @click.argument("directory", metavar="DIR]", type=click.Path(path_type=Path), required=False)
 @click.option("--accounts", type=FILE, help="What your bookkeeping calls our accounts (JSON).")
+@click.option("--rates", type=FILE, help="Rates by day for other currencies (the ECB's CSV).")
 @click.option("--check", type=FOLDER, help="A folder that was kept: compare it with the log.")
-def folder(
+def folder(  # noqa: PLR0913  # Its options.
     session: Session,
     month: str | None,
     directory: Path | None,
     *,
     accounts: Path | None,
+    rates: Path | None,
     check: Path | None,
 ) -> Made | Said:
     """Put into DIR what finance sends, books and keeps of a closed month.
@@ -420,31 +423,37 @@ def folder(
     close, what the verifier says of the log up to it, and an index of all that.
 
     Made again it is the same, byte by byte; a DIR that holds something else is refused. Exits
-    with 1 when the verifier, or the trial balance, finds something wrong.
+    with 1 when the verifier, or the trial balance, finds something wrong. With --rates the journal
+    is in CURRENCY alone, and costs and rates of others are listed.
 
-    With --check a kept folder is made again with the issuer and the accounts that are in it. Tells
-    which files say something else (`money`; then exits with 1), and which only look otherwise
+    With --check a kept folder is made again with the issuer, accounts and rates in it. Tells which
+    files say something else (`money`; then exits with 1), and which only look otherwise
     (`dress`), because ISSUER or the release is another now.
     """
     container, progress = session.container, session.watch("Making")
     if check is not None:
-        if month or directory or accounts:
+        if month or directory or accounts or rates:
             misuse(MONTH_OR_CHECK)
-        called = _accounts(check / "journal" / "accounts.json")
-        found = check_folder(container, check, called, progress)
+        given = _given(session, check / ACCOUNTS, next(check.glob(RATES), None))
+        found = check_folder(container, check, given, progress)
         session.ok = not found.money
         facts = {"month": found.month, "ok": session.ok, "same": len(found.same)}
         return in_parts(facts, {"money": found.money, "dress": found.dress})
     if month is None or directory is None:
         misuse(MONTH_OR_CHECK)
-    called = _accounts(accounts or DEFAULT)
+    given = _given(session, accounts or DEFAULT, rates)
     if not container.settings.issuer:
         warn("ISSUER is not set, so the statements do not say who sends them")
-    made = make_folder(container, month, called, directory, progress)
+    made = make_folder(container, month, given, directory, progress)
     session.ok = made.ok
     return made
 
 
-def _accounts(path: Path) -> Accounts:
-    with click.open_file(str(path), "rb") as file, naming(file):
-        return read_account_file(file.read())
+def _given(session: Session, accounts: Path, rates: Path | None) -> Given:
+    with click.open_file(str(accounts), "rb") as file, naming(file):
+        given = Given(read_account_file(file.read()))
+    if rates is None:
+        return given
+    with click.open_file(str(rates), "rb") as file, naming(file):
+        table = Rates(file.read(FILE_BYTES_MAX), session.container.settings.currency)
+    return given._replace(rates=table)

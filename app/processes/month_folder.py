@@ -1,8 +1,8 @@
 """A closed month in a folder: what finance sends, books and keeps of it, from the log alone.
 
 Its bytes follow from the log up to the close, the first checkpoint that covers it, ISSUER, the
-accounts of the operator, and the release; no clock and no order of chance is in them. So whoever
-makes it again gets the same folder.
+accounts and rates of the operator, and the release; no clock and no order of chance is in them. So
+whoever makes it again gets the same folder.
 """
 
 import csv
@@ -21,13 +21,14 @@ from hashlib import sha256
 from html import unescape
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
 
-from app.books.journal import EACH, FORMS, Accounts, book, daily, moves_of, of_program, parts
+from app.books.journal import EACH, FORMS, Accounts, Move, book, daily, moves_of, of_program, parts
 from app.books.margin import margin_of
+from app.books.rates import Rates
 from app.books.statements import statements_of
 from app.books.trial_balance import IN_MONTH, MonthBalance, month_balance
 from app.bootstrap.container import Container
@@ -48,6 +49,8 @@ from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress
 
 SUMS = "SHA256SUMS"  # As sha256sum checks them.
+ACCOUNTS, RATES = "journal/accounts.json", "rates.csv"  # What was used of them.
+FOREIGN = ("day", "account", "other", "currency", "amount", "converted", "into")
 INDEX = ("number", "organization", "name", "currency", "opening", "debit", "credit", "closing")
 # What moved wallets in the month, each with its sign, so that a row adds up; and of which kinds.
 MOVED = ("paid_in", "used", "given_back", "corrected", "paid_back")
@@ -66,6 +69,13 @@ FIGURE = re.compile(r"\S*[0-9]\S*")
 # Columns of words, which state nothing that no other column does.
 TEXTS = {"issuer", "Buchungstext", "*Narration", "Description"}
 OWN = ("number", "issuer", "organization", "name", "from", "to", "checkpoint")
+
+
+class Given(NamedTuple):
+    """What the operator says beside the log; without rates nothing is converted."""
+
+    accounts: Accounts
+    rates: Rates | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +100,7 @@ class Checked:
 
 
 def make_folder(
-    container: Container, month: str, accounts: Accounts, directory: Path, progress: Progress
+    container: Container, month: str, given: Given, directory: Path, progress: Progress
 ) -> Made:
     """Make the folder, whole or not at all; NotPossible for an open month or an other folder."""
     directory = directory.resolve()  # A symbolic link stays one.
@@ -101,7 +111,7 @@ def make_folder(
     name = f".{directory.name}.unfinished-"
     draft = Path(tempfile.mkdtemp(prefix=name, dir=directory.parent))  # Only for us: mode 0700.
     try:
-        found = _Month(container, month, accounts, draft, progress, container.settings.issuer)
+        found = _Month(container, month, given, draft, progress, container.settings.issuer)
         found.write()
         return Made(month, len(found.rows), found.ok, not _appear(draft, directory), directory)
     finally:
@@ -109,9 +119,9 @@ def make_folder(
 
 
 def check_folder(
-    container: Container, directory: Path, accounts: Accounts, progress: Progress
+    container: Container, directory: Path, given: Given, progress: Progress
 ) -> Checked:
-    """Make a kept folder again, with its own issuer and accounts, and compare each file but SUMS.
+    """Make a kept folder again, with its own issuer, and compare each file but SUMS.
 
     What differs and cannot be shown to be dress is money.
     """
@@ -123,7 +133,7 @@ def check_folder(
     its, found = unescape(issuer[1]) if issuer is not None else "", Checked(month[1], [], [], [])
     with tempfile.TemporaryDirectory() as scratch:
         draft = Path(scratch)
-        _Month(container, month[1], accounts, draft, progress, its).write()
+        _Month(container, month[1], given, draft, progress, its).write()
         stored = _files(directory)
         for name in sorted((_files(draft) | stored) - {SUMS}):
             what, how = _compared(name, draft / name, directory / name)
@@ -209,7 +219,7 @@ class _Month:
 
     container: Container
     month: str
-    accounts: Accounts
+    given: Given
     directory: Path
     progress: Progress
     issuer: str
@@ -324,20 +334,36 @@ class _Month:
 
         Single postings are as many as entries, so the log is read again for each of these.
         """
-        single = self.accounts["postings"] == "single"
-        wanted = [(name, form) for name, form in FORMS.items() if self.accounts[name] is not None]
-        by_customer = any(EACH in self.accounts[name]["accounts"] for name, _ in wanted)
+        accounts, rates = self.given
+        single = accounts["postings"] == "single"
+        wanted = [(name, form) for name, form in FORMS.items() if accounts[name] is not None]
+        by_customer = any(EACH in accounts[name]["accounts"] for name, _ in wanted)
         balance = balance._replace(by_customer=by_customer)
         moves = partial(moves_of, self.container.log, self.month, balance, self.progress)
-        summed = [] if single else daily(moves())
+        summed = daily(moves()) if rates or not single else []
         for currency in sorted({line.currency for _, line in balance.lines}):
+            unit = f"{currency}-in-{rates.base}" if rates and currency != rates.base else currency
             for name, form in wanted:
                 every = book(moves() if single else summed, balance, self.month, single=single)
-                booked = of_program(every, currency, self.accounts[name])
+                booked = of_program(every, currency, accounts[name], rates)
                 for number, part in enumerate(parts(booked, form.postings_max), 1):
-                    file = f"journal/{form.file}_{self.month}_{currency}_{number:03}.csv"
-                    self._put(file, [form.write(part, self.accounts[name], made_at)])
-        self._put("journal/accounts.json", [msgspec.json.encode(self.accounts) + b"\n"])
+                    file = f"journal/{form.file}_{self.month}_{unit}_{number:03}.csv"
+                    self._put(file, [form.write(part, accounts[name], made_at)])
+        self._put(ACCOUNTS, [msgspec.json.encode(accounts) + b"\n"])
+        if rates is not None:
+            self._foreign(summed, rates)
+
+    def _foreign(self, moves: Iterable[Move], rates: Rates) -> None:
+        """Write what has moved in other currencies, what that is in ours, and by which rates."""
+        convert, rows = rates.adding_up(), list[tuple[Any, ...]]()
+        for day, *pair, currency, micros, _, _ in moves:
+            if currency != rates.base and str(day).startswith(self.month):
+                due = convert(f"{pair} {currency}", micros, currency, day)
+                amounts = (_plain(format_amount(each)) for each in (micros, due))
+                rows.append((day, *pair, currency, *amounts, rates.base))
+        self._put("foreign.csv", csv_blocks(FOREIGN, rows))
+        head, *used = rates.used()
+        self._put(RATES, csv_blocks(head, used))
 
     def _verdict(self, signed: SignedCheckpoint, statements: Sequence[Statement]) -> str:
         """Let the verifier read the log up to the checkpoint, and compute each statement too."""

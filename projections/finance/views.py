@@ -68,8 +68,7 @@ class Spelling(NamedTuple):
     parsed_log: str  # The same, for queries that read many facts of many events.
     audits: str  # The notes of audits: at, and `state` as JSON.
     checkpoints: str
-    fact: Callable[..., str]  # Of an event, by its path within the state.
-    fact_as: Callable[..., str]  # The same, as a type.
+    fact: Callable[..., str]  # Of an event, by its path within the state; as a type, if named.
     each: Callable[[str], str]  # The members of a list of the state, as `a.value`.
     length: Callable[[str], str]  # The number of members of such a list.
 
@@ -99,9 +98,8 @@ SPELLINGS: Mapping[str, Spelling] = {
         ),
         audits="SELECT at, value::json AS state FROM installation_notes WHERE subject = 'audit'",
         checkpoints="checkpoints",
-        fact=lambda path, of="e.state": f"({of} #>> '{{{path.replace('.', ',')}}}')",
-        fact_as=lambda path, kind, of="e.state": (
-            f"({of} #>> '{{{path.replace('.', ',')}}}')::{kind}"
+        fact=lambda path, kind="", of="e.state": (
+            f"({of} #>> '{{{path.replace('.', ',')}}}'){kind and f'::{kind}'}"
         ),
         each=lambda path: f"jsonb_array_elements(e.state->'{path}') AS a(value)",
         length=lambda path: f"jsonb_array_length(e.state->'{path}')",
@@ -124,8 +122,7 @@ SPELLINGS: Mapping[str, Spelling] = {
         parsed_log=_FILE,
         audits="SELECT at, value AS state FROM log.installation_notes WHERE subject = 'audit'",
         checkpoints="log.checkpoints",
-        fact=lambda path, of="e.state": f"json_extract({of}, '$.{path}')",
-        fact_as=lambda path, kind, of="e.state": (
+        fact=lambda path, kind="", of="e.state": (
             f"replace(json_extract({of}, '$.{path}'), '-', '')"
             if kind == "uuid"
             else f"json_extract({of}, '$.{path}')"
@@ -314,8 +311,8 @@ EVENTS = _view(
     stream=(ID, "e.stream", "The thing that the event is about."),
     version=(COUNT, "e.version", "The number of the event in its stream."),
     topic=(WORD, "e.topic", "What has happened."),
-    at=(MOMENT, lambda s: s.fact_as("timestamp", "timestamptz"), "When."),
-    organization_id=(ID, lambda s: s.fact_as("organization_id", "uuid"), "The organization."),
+    at=(MOMENT, lambda s: s.fact("timestamp", "timestamptz"), "When."),
+    organization_id=(ID, lambda s: s.fact("organization_id", "uuid"), "The organization."),
     request_id=(WORD, lambda s: s.fact("request_id"), "The request that caused it."),
     actor=(WORD, lambda s: s.fact("actor"), "The operator who caused it; else empty."),
     provider_reference=(WORD, _known_as, "The id of an endpoint or add-on at the network."),
@@ -328,23 +325,23 @@ AUDITS = _view(
     "What the audit of the night has found.",
     lambda s: f"({s.audits}) AS e",
     at=(MOMENT, "e.at", "When it ended."),
-    events=(COUNT, lambda s: s.fact_as("events", "bigint"), "How many events it has read."),
+    events=(COUNT, lambda s: s.fact("events", "bigint"), "How many events it has read."),
     failures=(WORD, lambda s: s.fact("failures"), "JSON list of position and reason; [] is good."),
 )
 
 
 def _work(s: Spelling) -> str:
     """Select what providers have done, as `audit margin` counts it: each branch is one kind."""
-    at = s.fact_as("timestamp", "timestamptz")
-    owner = f"{at} AS at, {s.fact_as('organization_id', 'uuid')} AS organization_id"
+    at = s.fact("timestamp", "timestamptz")
+    owner = f"{at} AS at, {s.fact('organization_id', 'uuid')} AS organization_id"
 
     def costs(of: str) -> str:
-        amount, known = s.fact_as("cost.amount_micros", "bigint", of), s.fact("cost.currency", of)
-        estimated = f"coalesce({s.fact_as('cost.estimated', 'boolean', of)}, true)"
+        amount, known = s.fact("cost.amount_micros", "bigint", of), s.fact("cost.currency", of=of)
+        estimated = f"coalesce({s.fact('cost.estimated', 'boolean', of)}, true)"
         return (
             f"{amount} AS cost, {known} AS currency, "
             f"CASE WHEN {amount} IS NOT NULL THEN {estimated} END AS estimated, "
-            f"{s.fact('cost.reference', of)} AS reference"
+            f"{s.fact('cost.reference', of=of)} AS reference"
         )
 
     network = f"coalesce({s.fact('plan.network')}, '{SIMULATED}')"
@@ -359,9 +356,9 @@ def _work(s: Spelling) -> str:
         f"WHERE e.topic IN ('{Link.Activated.TOPIC}', '{Link.PlanAdded.TOPIC}', "
         f"'{LostOrder.LeftOver.TOPIC}', '{Link.PlanLeftOver.TOPIC}', "
         f"'{Link.EndpointLeftOver.TOPIC}') AND {s.fact('bought_at')} IS NULL "
-        f"AND coalesce({s.fact_as('attempt', 'bigint')}, 1) = 1 "
-        f"UNION ALL SELECT e.position, {owner}, 'bulk_lookup', {s.fact('provider', 'a.value')}, "
-        f"{s.fact_as('count', 'bigint', 'a.value')}, {costs('a.value')} "
+        f"AND coalesce({s.fact('attempt', 'bigint')}, 1) = 1 "
+        f"UNION ALL SELECT e.position, {owner}, 'bulk_lookup', {s.fact('provider', of='a.value')}, "
+        f"{s.fact('count', 'bigint', 'a.value')}, {costs('a.value')} "
         f"FROM ({s.parsed_log}) AS e, {s.each('asked')} "
         f"WHERE e.topic = '{BulkJob.ItemsCompleted.TOPIC}' "
         f"UNION ALL SELECT e.position, {owner}, 'bulk_lookup', NULL, {s.length('indexes')}, "

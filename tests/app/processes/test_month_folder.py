@@ -23,10 +23,11 @@ from msgspec.structs import replace
 
 from app.books.journal import DEFAULT, EACH, FORMS
 from app.books.postings import PLAY_MONEY
+from app.books.rates import Rates
 from app.books.reader import Selection, read_transactions
 from app.cli.import_files import read_account_file
 from app.processes import month_folder
-from app.processes.month_folder import Made, check_folder, make_folder
+from app.processes.month_folder import RATES, Given, Made, check_folder, make_folder
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cost import Cost
@@ -45,6 +46,7 @@ from tests.workers.fees import bill
 
 MONTH = "2026-02"
 DATEV_FILE = f"journal/EXTF_Buchungsstapel_{MONTH}_USD_001.csv"
+FAR = "Expenses:Providers:Far"  # Which takes euros.
 HOSTILE = "=cmd()|'../../etc/<script>alert(1)</script>"
 ACCOUNTS = read_account_file(DEFAULT.read_bytes())
 
@@ -56,8 +58,15 @@ class Trade(NamedTuple):
     home: Path
     environment: Mapping[str, str]
 
-    def make(self, name: str, accounts: Mapping[str, Any] = ACCOUNTS, month: str = MONTH) -> Made:
-        return make_folder(self.process, month, accounts, self.home / name, ignore_progress)
+    def make(
+        self,
+        name: str,
+        accounts: Mapping[str, Any] = ACCOUNTS,
+        month: str = MONTH,
+        rates: bytes | None = None,
+    ) -> Made:
+        given = Given(accounts, None if rates is None else Rates(rates, "USD"))
+        return make_folder(self.process, month, given, self.home / name, ignore_progress)
 
 
 def sign(process: Process) -> None:
@@ -352,14 +361,16 @@ def test_what_is_there_already_is_never_touched(trade: Trade, made: Made, tmp_pa
     (tmp_path / "letter").write_text("mine")
     for place in (tmp_path, tmp_path / "letter"):
         with pytest.raises(NotPossible, match="is not empty, and no folder of a month"):
-            make_folder(trade.process, MONTH, ACCOUNTS, place, ignore_progress)
+            make_folder(trade.process, MONTH, Given(ACCOUNTS), place, ignore_progress)
     assert [each.name for each in tmp_path.iterdir()] == ["letter"]
 
 
 def check(trade: Trade, directory: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Return how files of a kept folder differ, in money and in dress."""
     called = read_account_file((directory / "journal" / "accounts.json").read_bytes())
-    found = check_folder(trade.process, directory, called, ignore_progress)
+    kept = directory / RATES
+    given = Given(called, Rates(kept.read_bytes(), "USD") if kept.exists() else None)
+    found = check_folder(trade.process, directory, given, ignore_progress)
     assert found.month == MONTH
     money, dress = (
         {it["file"]: it["difference"] for it in its} for its in (found.money, found.dress)
@@ -437,6 +448,75 @@ def test_a_kept_folder_of_another_issuer_and_release_is_only_dressed_otherwise(
     edit(kept, "index.html", "<title>Books", "<title>Book")
     with pytest.raises(NotPossible, match=r"its index\.html is not that of a month"):
         check(trade, kept)
+
+
+def ecb() -> bytes:
+    """Return rates as the ECB has them: of working days, newest first, with a comma at the end."""
+    days = [datetime(2026, 3, 31, tzinfo=UTC) - timedelta(each) for each in range(90)]
+    rows = [f"{day:%Y-%m-%d},1.{day:%m%d}7,N/A," for day in days if day.weekday() < 5]
+    return "\n".join(["Date,USD,CYP,", *rows]).encode()
+
+
+@pytest.mark.parametrize("postings", ["daily", "single"])
+def test_costs_in_another_currency_are_stated_in_ours_too(trade: Trade, postings: str) -> None:
+    accounts = {**ACCOUNTS, "postings": postings}
+    plain, own = (
+        trade.make(f"{name}-{postings}", accounts, rates=rates).out
+        for name, rates in (("unconverted", None), ("converted", ecb()))
+    )
+    moved = table(own / "foreign.csv")
+    used = {row["Date"]: row["USD"] for row in table(own / RATES)}
+    stated = cost = Decimal(0)
+    for row in moved:
+        rate = used[max(day for day in used if day <= row["day"])]
+        off = Decimal(row["amount"]) * Decimal(rate) - Decimal(row["converted"])
+        assert abs(off) <= Decimal("0.000001")
+        assert (row["account"], row["currency"], row["into"]) == (FAR, "EUR", "USD")
+        stated, cost = stated + Decimal(row["converted"]), cost + Decimal(row["amount"])
+    lines = {(it["account"], it["currency"]): it for it in table(own / "trial-balance.csv")}
+    assert cost == Decimal(lines[FAR, "EUR"]["movement"]) > 0
+    (xero,) = (own / "journal").glob("xero-*_EUR-in-USD_001.csv")
+    amounts = [(row["*AccountCode"], Decimal(row["*Amount"])) for row in table(xero)]
+    assert sum(amount for _, amount in amounts) == 0
+    booked = sum(amount for code, amount in amounts if code != "846")  # All but what is owed.
+    assert abs(booked - stated) <= Decimal("0.01")
+    assert all(" EUR: " in row["Description"] for row in table(xero))
+    (datev,) = (own / "journal").glob("EXTF_*_EUR-in-USD_001.csv")
+    head, _, *entries = datev.read_text("cp1252").splitlines()
+    assert ';"USD";' in head
+    assert {line.split(";")[2] for line in entries} == {'"USD"'}
+    ours, theirs = files_of(own), files_of(plain)
+    changed = {name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
+    assert changed == {"SHA256SUMS", "index.html"}
+    assert {name.replace("-in-USD", "") for name in ours} == {*theirs, "foreign.csv", RATES}
+
+
+def test_a_folder_with_rates_is_made_again_and_checked_by_those_in_it(trade: Trade) -> None:
+    own = trade.make("by-rates", rates=ecb()).out
+    kept = (own / RATES).read_bytes()
+    assert len(kept) < len(ecb())
+    assert trade.make("by-rates", rates=kept).unchanged
+    assert files_of(trade.make("by-kept-rates", rates=kept).out) == files_of(own)
+    assert check(trade, own) == ({}, {})
+    edit(own, RATES, r",1\.", ",2.")
+    money, dress = check(trade, own)
+    assert "foreign.csv" in money
+    assert dress == {}
+    with pytest.raises(NotPossible, match="has none of USD for 2026-02-"):
+        trade.make("too-late", rates=ecb().partition(b"\n2026-02")[0])
+    assert not (trade.home / "too-late").exists()
+
+
+def test_the_command_takes_a_table_and_checks_by_the_one_in_the_folder(trade: Trade) -> None:
+    file, out = trade.home / "eurofxref-hist.csv", trade.home / "by-command"
+    shell = Shell(trade.home, trade.environment)
+    file.write_bytes(ecb())
+    assert shell.json("months", "folder", MONTH, out, "--rates", file)["ok"]
+    file.write_bytes(ecb().replace(b",N/A,", b",none,", 1))
+    refused = shell.refusal("months", "folder", MONTH, out, "--rates", file)
+    assert refused.endswith(f"{file}: line 2, column CYP: 'none' is no rate above zero")
+    assert shell.json("months", "folder", "--check", out)["money"] == []
+    shell.refusal("months", "folder", "--check", out, "--rates", file, status=2)
 
 
 def test_an_empty_directory_and_a_link_to_one_are_filled(trade: Trade, made: Made) -> None:
