@@ -15,13 +15,13 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from app.books.postings import COSTLY, LEFT_OVER, work_of
 from domain.accounts.wallet import SANDBOX_DEPOSIT, Wallet
 from domain.catalogue.file_errors import FileRefused
 from domain.errors import NotPossible
-from domain.finance.settlement import Settlement
+from domain.finance.settlement import Booking, Settled, Settlement
 from domain.log.log import Log
 from domain.money import AMOUNT_MICROS_MAX, MICROS
 from domain.months import month_of
@@ -36,6 +36,7 @@ SEPARATORS = (";", ",", "\t")
 
 Period = Literal["day", "month"]
 BANKED = (Wallet.Deposited, Wallet.Reversed, Wallet.PaidOut, Settlement.Booked)
+NOTHING = Settled()
 LENGTHS: dict[Period, int] = {"day": len("2026-01-31"), "month": len("2026-01")}
 
 Mark = Literal["point", "comma"]
@@ -218,14 +219,14 @@ class Ours:
     currency: str | None
     left_over: bool = False
     reverses: str = ""  # The deposit, by whose reference a bank may name it too.
-    settles: tuple[Any, ...] = ()  # The first four of `FACTS`, for a line of the bank.
+    settles: Settled = NOTHING  # What a line of the bank for this would book.
 
 
 @dataclass(frozen=True)
 class Reconciliation:
     """How many references agree, and those that do not; `left_over` may be of both.
 
-    `settled` is what may be booked: `FACTS` of the lines of a bank that agree, or of an invoice.
+    `settled` is what may be booked: the lines of a bank that agree, or an invoice.
     """
 
     matched: int
@@ -233,7 +234,7 @@ class Reconciliation:
     missing_there: list[Ours]
     different: list[tuple[Theirs, Ours]]
     left_over: list[Ours]
-    settled: Sequence[tuple[Any, ...]] = ()
+    settled: Sequence[Booking] = ()
     is_invoice: bool = False
 
     @property
@@ -326,13 +327,13 @@ def deposits_of(log: Log, progress: Progress = ignore_progress) -> Iterator[Ours
     for position, event in read_events(log, BANKED, progress):
         if isinstance(event, Wallet.Moved) and event.reference.type != SANDBOX_DEPOSIT:
             facts = (event.reference.id, event.change_micros, event.currency)
-            named = (event.transaction_id, None, event.reference.id, event.organization_id)
+            named = Settled(event.transaction_id, None, event.reference.id, event.organization_id)
             reverses = event.metadata.get("deposit", "")
             yield Ours(position, event.timestamp, *facts, reverses=reverses, settles=named)
         elif isinstance(event, Settlement.Booked) and event.settles is None:
             facts = (event.reference, -event.amount_micros, event.currency)
             key = event.provider, event.reference
-            its = (event.originator_id, *key, None)
+            its = Settled(event.originator_id, *key)
             invoices[key] = Ours(position, event.timestamp, *facts, settles=its)
             if event.number % 2:  # It takes the invoice back.
                 del invoices[key]
@@ -396,15 +397,17 @@ def reconcile_deposits(
     theirs = [each for each in named if each.amount_micros > 0 or each.reference in uses]
     shared = {name for name, count in uses.items() if count > 1}
     there = _by_reference(theirs, shared)
-    ours = [each for each in ours if not each.settles[1] or _key_of(each, shared) in there]
+    ours = [each for each in ours if not each.settles.provider or _key_of(each, shared) in there]
     found = reconcile(theirs, ours, month, shared)
     odd = {line for line, _ in found.different}
     settled = []
     for its in ours:
         line = there.get(_key_of(its, shared))
-        if line is not None and line not in odd:
+        if line is None or line in odd or line.value_date is None:
+            continue
+        if its.amount_micros is not None and its.currency is not None:
             facts = (its.amount_micros, 0, its.currency, line.value_date)
-            settled.append((*its.settles, *facts))
+            settled.append(Booking(its.settles, *facts))
     return replace(found, settled=settled)
 
 
@@ -431,7 +434,7 @@ def reconcile_costs(  # noqa: PLR0913  # Each is what the comparison needs.
         message = f"an invoice is in one currency: here are {', '.join(sorted(units)) or 'none'}"
         raise NotPossible(message)
     words = _WORD.findall(invoice.casefold())
-    booked = {it.reference for it in deposits_of(log, progress) if it.settles[1] == provider}
+    booked = {it.reference for it in deposits_of(log, progress) if it.settles.provider == provider}
     same = [each for each in booked if _WORD.findall(each.casefold()) == words]
     if same and invoice not in same:
         raise NotPossible(f"this invoice is booked as {same[0]}")
@@ -440,6 +443,7 @@ def reconcile_costs(  # noqa: PLR0913  # Each is what the comparison needs.
         for each in costs_of(log, provider, period, progress)
         if each.reference in named and each.currency in units
     )
-    facts = (sum(each.amount_micros for each in theirs), known_micros)
-    invoiced = (None, provider, invoice, None, *facts, *units, theirs[-1].value_date)
-    return replace(found, settled=[invoiced], is_invoice=True)
+    of, day = Settled(None, provider, invoice), theirs[-1].value_date
+    assert day is not None, "whoever books gives it"
+    facts = (sum(each.amount_micros for each in theirs), known_micros, units.pop(), day)
+    return replace(found, settled=[Booking(of, *facts)], is_invoice=True)

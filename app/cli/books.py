@@ -290,9 +290,12 @@ def _booked(session: Session, found: Reconciliation, accepted: int, booking: str
     """Book, or take back, what may be; an invoice only with the difference that is accepted."""
     session.ok, booked, settled = found.ok, Facts(), found.settled
     if found.is_invoice:
-        ((*_, micros, known_micros, _, _),) = settled
-        more = micros - known_micros
-        booked = {"amount": format_amount(micros), "difference": format_amount(more)}
+        (invoice,) = settled
+        more = invoice.amount_micros - invoice.known_micros
+        booked = {
+            "amount": format_amount(invoice.amount_micros),
+            "difference": format_amount(more),
+        }
         if booking == "book" and more != accepted:
             session.ok, settled = False, ()
     if booking is not None:

@@ -70,19 +70,31 @@ class Accounts:
         return Approvals(self.log)
 
     def register_organization(
-        self, cause: Cause, *, with_wallet: bool, **facts: Any
+        self,
+        cause: Cause,
+        *,
+        name: str,
+        price_micros: int | None,
+        monthly_link_fee_micros: int,
+        with_wallet: bool,
     ) -> Organization:
-        """Register an organization, perhaps with an empty wallet in the same commit."""
-        organization_id, code = self.new_id(), self.currency.code
+        """Register an organization, by default with an empty wallet in the same commit."""
+        organization_id = self.new_id()
 
-        def registered() -> list[Root]:
-            new = Organization.register(organization_id, cause, **facts)
-            return [new, Wallet.open(organization_id, code, cause)] if with_wallet else [new]
+        def register() -> Organization:
+            return Organization.register(
+                organization_id,
+                cause,
+                name=name,
+                price_micros=price_micros,
+                monthly_link_fee_micros=monthly_link_fee_micros,
+            )
 
-        if with_wallet:
-            self.currency.append(registered, cause)
-        else:
-            self.log.append(*registered())
+        if not with_wallet:
+            self.log.append(organization := register())
+            return organization
+        code = self.currency.code
+        self.currency.append(lambda: [register(), Wallet.open(organization_id, code, cause)], cause)
         return self.log.get(Organization, organization_id)
 
     def propose_prices(
@@ -168,9 +180,9 @@ class Accounts:
         cause: Cause,
         *,
         client_id: str,
+        secret_hash: str,
         organization_id: UUID | None,
         scopes: Sequence[str],
-        **facts: Any,
     ) -> ApiClient:
         """Register a client; raises WaitsForApproval for one that may deposit, where it must."""
         if unknown := set(scopes) - set(SCOPES):
@@ -188,8 +200,13 @@ class Accounts:
                     owner.record(Organization.KeyHoldersChanged, cause, client_ids=held)
             elif OF_MACHINES.intersection(scopes):
                 besides = [*self.approvals.permit("client", cause, may=[*scopes])]
-            facts["organization_id"] = organization_id
-            client = ApiClient.register(client_id, cause, scopes=scopes, **facts)
+            client = ApiClient.register(
+                client_id,
+                cause,
+                organization_id=organization_id,
+                scopes=scopes,
+                secret_hash=secret_hash,
+            )
             self.log.append(*besides, client)
             return client
 

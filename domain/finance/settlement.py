@@ -1,8 +1,7 @@
 """What operators book from files: a provider's invoice, and what the bank has moved."""
 
-from collections.abc import Sequence
 from datetime import date
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from domain.cause import Cause
@@ -10,13 +9,32 @@ from domain.errors import NotPossible
 from domain.log.aggregate import ByOperator, Created, Root, itself, sets
 from domain.log.log import Log, retry_on_conflict
 
-# What a booking is named by, and what else it says.
-NAMED = ("settles", "provider", "reference")
-FACTS = (*NAMED, "organization_id", "amount_micros", "known_micros", "currency", "value_date")
-
 OTHER = "the invoice was booked with another amount, so take it back first"
 PAID = "the invoice is paid, so take back the payment first"
 GONE = "the invoice was taken back"
+
+
+class Settled(NamedTuple):
+    """What a booking is for, by the names of `Settlement.Booked`."""
+
+    settles: UUID | None = None
+    provider: str | None = None
+    reference: str = ""
+    organization_id: UUID | None = None
+
+    def stream_id(self, number: int) -> UUID:
+        """Return the stream of this booking; odd numbers take back the one before."""
+        return Settlement.id_of(self.settles, self.provider, self.reference, number)
+
+
+class Booking(NamedTuple):
+    """What is to be booked, by the names of `Settlement.Booked`."""
+
+    of: Settled
+    amount_micros: int
+    known_micros: int
+    currency: str
+    value_date: date
 
 
 class Settlement(Root):
@@ -48,40 +66,44 @@ class Settlement(Root):
     booked: Booked
 
 
-def settle(log: Log, given: Sequence[Any], cause: Cause, *, back: bool = False) -> bool:
-    """Book by `FACTS`, or take `back` what they name; False if that was done before.
+def settle(log: Log, given: Booking, cause: Cause, *, back: bool = False) -> bool:
+    """Book what is given, or take it `back`; False if that was done before.
 
     Raises NotPossible for an invoice of another amount, to take one back that is paid, or to pay
     one that was taken back. So that none of it comes between, a caller holds a lock of commands.
     """
-    facts, named = dict(zip(FACTS, given, strict=True)), given[: len(NAMED)]
-    amount = [facts[name] for name in ("amount_micros", "currency")]
+    of, facts = given.of, given._asdict() | given.of._asdict()
+    del facts["of"]
 
     def attempt() -> bool:
-        stands, number = _standing(log, *named)
+        stands, number = _standing(log, of)
         if (stands is not None) is not back:
-            if stands is not None and [stands.amount_micros, stands.currency] != amount:
+            amount = given.amount_micros, given.currency
+            if stands is not None and (stands.amount_micros, stands.currency) != amount:
                 raise NotPossible(f"{OTHER}: {stands.reference}")
             return False
         if stands is not None:
-            if stands.settles is None and _standing(log, stands.originator_id, *named[1:])[0]:
+            if (
+                stands.settles is None
+                and _standing(log, of._replace(settles=stands.originator_id))[0]
+            ):
                 raise NotPossible(f"{PAID}: {stands.reference}")
             micros = {name: -getattr(stands, name) for name in ("amount_micros", "known_micros")}
             facts.update(micros, currency=stands.currency)
-        elif facts["settles"] is not None and facts["provider"] is not None:
-            invoice = _standing(log, None, *named[1:])[0]
-            if invoice is None or invoice.originator_id != facts["settles"]:
-                raise NotPossible(f"{GONE}: {facts['reference']}")
-        stream_id = Settlement.id_of(*named, number)
-        log.append(Settlement.begin(Settlement.Booked, cause, stream_id, number=number, **facts))
+        elif of.settles is not None and of.provider is not None:
+            invoice = _standing(log, of._replace(settles=None))[0]
+            if invoice is None or invoice.originator_id != of.settles:
+                raise NotPossible(f"{GONE}: {of.reference}")
+        its = of.stream_id(number)
+        log.append(Settlement.begin(Settlement.Booked, cause, its, number=number, **facts))
         return True
 
     return retry_on_conflict(attempt)
 
 
-def _standing(log: Log, *named: object) -> tuple[Settlement.Booked | None, int]:
+def _standing(log: Log, of: Settled) -> tuple[Settlement.Booked | None, int]:
     """Return the booking that was not taken back, if there is one, and the number of the next."""
     number, newest = 0, None
-    while (found := log.find(Settlement, Settlement.id_of(*named, number))) is not None:
+    while (found := log.find(Settlement, of.stream_id(number))) is not None:
         number, newest = number + 1, found.booked
     return (newest if number % 2 else None), number

@@ -122,7 +122,7 @@ def test_beancount_has_the_same_balances(played: Process) -> None:
         entries, errors = loaded(ledger_of(played.log, since=since))
         assert errors == []
         assert owned(balances(entries)) == owned(ours(played))
-    owner = next(each.settles[3] for each in deposits_of(played.log) if each.settles[3])
+    owner = next(it for each in deposits_of(played.log) if (it := each.settles.organization_id))
     entries, errors = loaded(ledger_of(played.log, organization_id=owner))
     assert errors == []
     assert not any(name.startswith("Liabilities:Providers:Sim") for name, _ in balances(entries))
