@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.books.journal import DEFAULT, EACH, ROOTS, code_of
-from app.books.postings import CLAIMS
+from app.books.postings import BANK, CLAIMS
 from app.cli.import_files import read_account_file
 from domain.catalogue.file_errors import FileRefused
 from tests.tidy.source import ROOT
@@ -48,7 +48,7 @@ def test_an_account_of_datev_is_at_most_one_digit_longer_than_its_length() -> No
 def test_the_default_is_a_file_that_can_be_read() -> None:
     assert read_account_file(DEFAULT.read_bytes()) == WHOLE
     named = {tuple(WHOLE[name]["accounts"]) for name in ("datev", "xero", "quickbooks")}
-    assert named == {(ROOTS[0], CLAIMS, *ROOTS[1:])}
+    assert named == {(ROOTS[0], CLAIMS, BANK, *ROOTS[1:])}
 
 
 def test_the_guide_shows_the_default() -> None:

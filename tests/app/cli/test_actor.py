@@ -38,6 +38,9 @@ def run_all(shell: Shell, plans: Path) -> None:
     day = ("--reason", "why", "--value-date", "2026-02-27", "--reference")
     shell.run("wallet", "payout", owner, "1", *day, "out-1")
     shell.run("wallet", "reverse", owner, "bank-1", "--amount", "2", *day, "back-1")
+    (plans.parent / "bank.csv").write_text("reference,amount\nbank-1,5\n")
+    booking = ("--deposits", "--book", "--value-date", "2026-02-27")
+    shell.run("audit", "reconcile", plans.parent / "bank.csv", *booking, status=1)
     client = shell.json("client", "create", "--org", owner)["client_id"]
     shell.run("client", "rotate-secret", client)
     shell.run("client", "revoke", client)
