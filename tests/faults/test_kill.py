@@ -71,6 +71,7 @@ def test_whenever_it_is_killed_every_accepted_job_ends_and_the_money_is_exact(
 ) -> None:
     started, stop, process = time.monotonic(), Event(), installation.process()
     demo = make_demo(process)
+    process.deposit(demo.organization, "1000.00")  # A quick machine buys twenty jobs and more.
     before = process.log.get(Wallet, wallet_id(demo.organization)).balance_micros
     url = f"http://127.0.0.1:{installation.environment['PORT']}"
     partner = Partner(url, demo.client_id, demo.client_secret)
