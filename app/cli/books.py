@@ -422,8 +422,8 @@ def folder(  # noqa: PLR0913  # Its options.
     with 1 when the verifier, or the trial balance, finds something wrong. With --rates the journal
     is in CURRENCY alone, and costs and rates of others are listed.
 
-    With --check a kept folder is made again with the issuer, accounts and rates in it. Tells which
-    files say something else (`money`; then exits with 1), and which only look otherwise
+    With --check a kept folder is made again with the issuer, accounts, time zone and rates in it.
+    Tells which files say something else (`money`; then exits with 1), and which only look otherwise
     (`dress`), because ISSUER or the release is another now.
     """
     container, progress = session.container, session.watch("Making")
@@ -433,7 +433,8 @@ def folder(  # noqa: PLR0913  # Its options.
         given = _given(session, check / ACCOUNTS, next(check.glob(RATES), None))
         found = check_folder(container, check, given, progress)
         session.ok = not found.money
-        facts = {"month": found.month, "ok": session.ok, "same": len(found.same)}
+        zone = {name: it for name, it in given.accounts.items() if name == "time_zone"}
+        facts = {"month": found.month, **zone, "ok": session.ok, "same": len(found.same)}
         return in_parts(facts, {"money": found.money, "dress": found.dress})
     if month is None or directory is None:
         misuse(MONTH_OR_CHECK)
