@@ -422,9 +422,8 @@ def folder(  # noqa: PLR0913  # Its options.
     with 1 when the verifier, or the trial balance, finds something wrong. With --rates the journal
     is in CURRENCY alone, and costs and rates of others are listed.
 
-    With --check a kept folder is made again with the issuer, accounts, time zone and rates in it.
-    Tells which files say something else (`money`; then exits with 1), and which only look otherwise
-    (`dress`), because ISSUER or the release is another now.
+    With --check a kept folder is made again with the issuer, accounts and rates in it. Tells which
+    files say something else (`money`; then exits with 1), and which only look otherwise (`dress`).
     """
     container, progress = session.container, session.watch("Making")
     if check is not None:
