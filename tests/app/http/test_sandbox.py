@@ -24,6 +24,9 @@ from tests.plan_files import import_plans, plan
 from tests.projections.link_steps import LinkSteps
 from tests.second_network import SECOND, add_to
 
+# What they ask of a database tests/net/test_sandbox and the tests of the counters ask, too.
+pytestmark = pytest.mark.any_database
+
 SANDBOX = "/v1/sandbox"
 VALID = "+14155550100"
 REQUEST = {"operation": "request", "failure": "link_busy"}
@@ -56,7 +59,6 @@ def failing(tenant: Tenant) -> list[dict[str, Any]]:
 # Where there is no sandbox.
 
 
-@pytest.mark.any_database
 def test_outside_a_sandbox_its_paths_are_as_unknown_as_any_other(make_service: MakeService) -> None:
     service = make_service(SANDBOX="false", PATH_PREFIX="/below")
     tenant, sent = service.tenant(), {"X-Request-Id": "one"}
@@ -90,7 +92,6 @@ def test_outside_a_sandbox_its_paths_are_as_unknown_as_any_other(make_service: M
     assert SANDBOX in make_service().client.get("/openapi.json").text
 
 
-@pytest.mark.any_database
 def test_what_was_scripted_in_a_sandbox_is_not_played_outside(make_service: MakeService) -> None:
     service = make_service(SANDBOX="false").start()
     shop, counters = buyer(service), service.container.counters
@@ -146,7 +147,6 @@ def reset(tenant: Tenant) -> TestResponse:
     return tenant.post(f"{SANDBOX}/reset")
 
 
-@pytest.mark.any_database
 def test_a_clean_slate_lists_nothing_that_has_ended_and_plays_nothing(acme: Buyer) -> None:
     rival, link = buyer(acme.service), acme.link(FREE)
     job, other = (each.finished_job([VALID])["job_id"] for each in (acme, rival))
@@ -224,7 +224,6 @@ def test_a_link_that_lives_at_a_reset_stays_listed(acme: Buyer) -> None:
 # What happens to a link.
 
 
-@pytest.mark.any_database
 def test_what_was_so_already_says_that_nothing_changed(acme: Buyer) -> None:
     link = acme.link(FREE)
     for action, more in (
@@ -240,7 +239,6 @@ def test_what_was_so_already_says_that_nothing_changed(acme: Buyer) -> None:
         assert changed == [True, False], action
 
 
-@pytest.mark.any_database
 def test_a_plan_that_is_over_is_used_no_more(acme: Buyer) -> None:
     link = acme.link(FREE)
     [plan] = play(acme, link, "expire").json["data"]["activations"]
@@ -275,7 +273,6 @@ WRONG: list[tuple[dict[str, Any], set[str]]] = [
 ]
 
 
-@pytest.mark.any_database
 def test_an_action_says_all_that_it_needs_and_no_more(acme: Buyer) -> None:
     link = acme.link(FREE)
     for body, wrong in WRONG:
@@ -285,7 +282,6 @@ def test_an_action_says_all_that_it_needs_and_no_more(acme: Buyer) -> None:
     assert fields_of(elsewhere).keys() == {"country_code"}
 
 
-@pytest.mark.any_database
 def test_only_the_simulated_network_can_be_played(
     make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -348,7 +344,6 @@ def test_a_purchase_that_has_lost_a_race_counts_once(service: Service, acme: Buy
     assert failing(acme)[0]["attempts_left"] == 1
 
 
-@pytest.mark.any_database
 def test_a_failure_is_one_of_those_that_are_known_and_ends(acme: Buyer) -> None:
     its = {"operation": "lookup", "failure": "malformed"}
     for body, *wrong in (
@@ -439,7 +434,6 @@ def test_what_needs_no_change_of_a_link_uses_up_no_attempt(acme: Buyer) -> None:
 LOOKUP, WALLET = f"/number-lookup?phone_number=%2B{VALID[1:]}", "/v1/wallet"
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("how", sandbox.FAILURES["request"])
 def test_nothing_is_done_and_the_key_stays_free(acme: Buyer, how: str) -> None:
     rival = buyer(acme.service)

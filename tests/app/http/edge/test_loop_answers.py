@@ -309,9 +309,10 @@ def test_memory_of_a_caller_is_read_anew_before_it_ends(
     house.warm(tenant)
     monkeypatch.setattr(key_store, "RECHECK", TRUSTED)
     house.begun.clear()
-    until_s = time.monotonic() + 3 * TRUSTED.total_seconds()
+    pace, until_s = Event(), time.monotonic() + 3 * TRUSTED.total_seconds()
     while time.monotonic() < until_s:
         assert house.ask(tenant).status == 200
+        pace.wait(TRUSTED.total_seconds() / 20)
     assert house.begun.count(False) <= 1, house.begun  # A crowded machine may be late once.
 
 
