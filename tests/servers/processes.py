@@ -1,5 +1,7 @@
 """`--processes N`: N processes run the tests, forked from the one that has collected them all.
 
+To collect them takes six seconds of a processor, which each process would spend anew.
+
 Each is given a share of the tests and asks for another before the last one that it has, so it knows
 which fixtures nobody needs any longer. Reports go to the process that has collected: it alone
 prints, counts and writes down how the run ended. A process that dies is an error of the whole run.
