@@ -806,7 +806,7 @@ class Container:
     def close(self) -> None:
         """Commit what waits and close the databases; parts that were never made are left alone."""
         self.is_closed, made = True, self.__dict__
-        parts = [made.get(name) for name in ("broker", "committer", "waker", "log")]
+        parts = [made.get(name) for name in ("broker", "committer", "waker", "log", "persistence")]
         for each in (*self.circuits, *self.remote_apis, *parts, *made.get("databases", ())):
             if each is not None:
                 each.close()

@@ -21,16 +21,10 @@ Measure = Callable[..., Iterator[Row]]
 ROWS = (
     "lookups",
     "rest",
-    "hot_wallet",
-    "projector",
-    "lag",
     "link_creation",
-    "step",
-    "feed",
     "readers",
     "crowded",
     "backlog",
-    "growth",
     "size",
 )
 

@@ -9,7 +9,6 @@ from itertools import chain
 from tests.tidy.source import ROOT, Source
 
 FUNCTION_LINES_MAX = 40
-LINE_CHARACTERS_MAX = 100
 REASON_WORDS_MIN = 2
 DOMAIN_MAY_IMPORT = {*sys.stdlib_module_names, "domain", "eventsourcing", "msgspec"}
 
@@ -17,7 +16,6 @@ _CODES = r"[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*"
 _SUPPRESSION = re.compile(
     rf"noqa(?::\s*{_CODES})?|type:\s*ignore(?:\[[^]]*])?|(?:mypy|fmt|pragma):\s*\S+", re.ASCII
 )
-_REASONED = re.compile(r"\s+# (?:noqa|type: ignore).*")
 _UNFINISHED = re.compile(r"\b(TODO|FIXME|NotImplementedError|(?i:placeholder))")
 
 
@@ -33,19 +31,6 @@ def oversized(source: Source) -> dict[str, int]:
         if lines > FUNCTION_LINES_MAX:
             found[f"{source.path}::{name}"] = lines
     return found
-
-
-def long_lines(source: Source) -> Iterator[str]:
-    """Find lines over the limit; a suppression with its reason does not count, as in ruff."""
-    for number, line in enumerate(source.text.splitlines(), start=1):
-        length = len(_REASONED.sub("", line))
-        if length > LINE_CHARACTERS_MAX:
-            yield f"{source.path}:{number}: {length} characters"
-
-
-def missing_docstring(source: Source) -> Iterator[str]:
-    if ast.get_docstring(source.tree) is None:
-        yield f"{source.path}:1: no module docstring"
 
 
 def suppressions_without_reason(source: Source) -> Iterator[str]:
@@ -89,22 +74,6 @@ def imports_of_nothing(source: Source) -> Iterator[str]:
         file = ROOT / f"{path}.py"
         if path.startswith("tests/") and file.exists() and part not in file.read_text():
             yield f"{source.path}:{line}: imports {name}"
-
-
-def unannotated(source: Source) -> Iterator[str]:
-    """Find public functions with an argument or a result that has no type."""
-    for name, function in source.functions:
-        if any(part.startswith("_") and not part.endswith("__") for part in name.split(".")):
-            continue
-        own = function.args
-        arguments = [*own.posonlyargs, *own.args, *own.kwonlyargs, own.vararg, own.kwarg]
-        bare = [
-            argument.arg
-            for argument in arguments
-            if argument and not argument.annotation and argument.arg not in {"self", "cls"}
-        ]
-        if bare or function.returns is None:
-            yield f"{source.path}:{function.lineno}: {name} ({', '.join(bare) or 'result'})"
 
 
 def _imports(source: Source) -> Iterator[tuple[int, str]]:

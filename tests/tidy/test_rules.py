@@ -9,15 +9,11 @@ from tests.tidy import rules
 from tests.tidy.source import Source
 from tests.tidy.words import riddles
 
-LONG = "x" * 101
 HOME = "import json\nfrom domain.money import MICROS\n"
-TYPED = "def _f(a): ...\nclass A:\n    def f(self, a: int) -> None: ...\n"
 FIELD = 'class A:\n    class Kept(Event):\n        kept: int\n        TOPIC = "a.kept"\n'
 FOREIGN = partial(rules.foreign_imports, allowed=rules.DOMAIN_MAY_IMPORT)
 # A rule, lines that break it, and a file that keeps it.
 RULES: list[tuple[Callable[[Source], Iterator[str]], list[str], str]] = [
-    (rules.missing_docstring, ["x = 1"], '"""What lives here."""'),
-    (rules.long_lines, [LONG], f"{LONG[1:]}\n{LONG[11:]}  # noqa: S608 - the name is a constant"),
     (
         rules.unfinished,
         [f"x = 1  # {e}" for e in ("TODO", "FIXME", "NotImplementedError", "Placeholder")],
@@ -38,11 +34,6 @@ RULES: list[tuple[Callable[[Source], Iterator[str]], list[str], str]] = [
         rules.imports_of_nothing,
         ["from tests.tidy.source import Sauce"],
         "from tests.tidy.source import Source",
-    ),
-    (
-        rules.unannotated,
-        ["def f(a) -> int: ...", "def f(a: int): ...", "def f(*a): ..."],
-        TYPED,
     ),
     (
         riddles,

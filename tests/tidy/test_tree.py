@@ -20,11 +20,8 @@ def reads_outside_the_settings(source: Source) -> Iterator[str]:
 
 
 RULES: list[tuple[Callable[[Source], Iterator[str]], tuple[str, ...]]] = [
-    (rules.long_lines, EVERYTHING),
     (rules.suppressions_without_reason, EVERYTHING),
-    (rules.missing_docstring, PACKAGES),
     (rules.unfinished, PACKAGES),
-    (rules.unannotated, PACKAGES),
     (rules.sleeps, ("tests",)),
     (rules.imports_of_nothing, ("tests",)),
     (reads_outside_the_settings, PACKAGES),

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 import psycopg
-from eventsourcing.persistence import OperationalError
 from psycopg import generators
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
@@ -77,10 +76,9 @@ class BoundedConnection(psycopg.Connection[Any]):
         session: str = "",
         *,
         statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
-        autocommit: bool = True,
     ) -> Self:
         """Connect and set up the session; `session` is one or more statements."""
-        connection = cls.connect(conninfo, autocommit=autocommit)
+        connection = cls.connect(conninfo, autocommit=True)
         try:
             connection.set_up(conninfo, session, statement_timeout_ms)
         except BaseException:
@@ -213,29 +211,19 @@ def _sound(results: Sequence[PGresult]) -> PGresult:
     return results[-1]
 
 
-def fault_of_sessions(conninfo: str) -> str | None:
+def fault_of_sessions(first: BoundedConnection, second: BoundedConnection) -> str | None:
     """Say what is wrong if a pooler shares sessions; None if each connection has its own session.
 
-    Sets nothing that could harm the next user of such a session. Raises OperationalError when the
-    server cannot be asked.
+    Sets nothing that could harm the next user of such a session.
     """
+    is_first = first.execute(MARK, ["first"]).fetchone()
     try:
-        return _fault(conninfo)
-    except psycopg.Error as error:
-        raise OperationalError(str(error)) from error
-
-
-def _fault(conninfo: str) -> str | None:
-    with BoundedConnection.connect(conninfo, autocommit=True) as first:
-        is_first = first.execute(MARK, ["first"]).fetchone()
-        with BoundedConnection.connect(conninfo, autocommit=True) as second:
-            try:
-                is_second = second.execute(MARK, ["second"]).fetchone()
-            except ServerSilent:
-                return NO_ROOM.format(seconds=BoundedConnection.answer_s)
-            known = ((first, is_first), (second, is_second))
-            for each in ORDER:
-                connection, was = known[each]
-                if connection.execute(QUERY).fetchone() != was:
-                    return SHARED
+        is_second = second.execute(MARK, ["second"]).fetchone()
+    except ServerSilent:
+        return NO_ROOM.format(seconds=BoundedConnection.answer_s)
+    known = ((first, is_first), (second, is_second))
+    for each in ORDER:
+        connection, was = known[each]
+        if connection.execute(QUERY).fetchone() != was:
+            return SHARED
     return None

@@ -1,8 +1,8 @@
 """PostgreSQL: one database holds the log, the read models and the own stores."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,8 @@ class PostgresDatabase:
         self.url = url
         self._role = role
         self._service_role = service_role  # A role of the database; "" for one that owns all.
-        self._is_sound = False
+        self._is_sound = self._has_pools = False
+        self._checked = dict[str, BoundedConnection]()  # Not set up yet, by purpose.
         self._pin = ServerPin()
 
     @property
@@ -139,19 +140,38 @@ class PostgresDatabase:
 
         A crash may lose their newest commits, unless these are durable.
         """
-        views, vault, session = self._conninfo("views"), self._conninfo("keys"), SESSION
+        self._has_pools = True
+        relaxed = engine_for(partial(self._open, "views"), VIEWS_MAX, BEGIN_RELAXED)
+        shared = Database(relaxed, durable=_durable(relaxed))
+        vaults = engine_for(partial(self._open, "keys"), KEYS_MAX)
+        return Databases(shared, shared, Database(vaults))
+
+    def _open(self, purpose: str) -> BoundedConnection:
+        """Set up a connection of a pool, which must lead to the server of all others."""
+        target, session = self._conninfo(purpose), SESSION
         if self._service_role:  # So that this role owns these tables, whichever role connects.
             session += f"; SET ROLE {Identifier(self._service_role).as_string()}"
-        pin = self._pin
-        relaxed = engine_for(views, VIEWS_MAX, BEGIN_RELAXED, session=session, pin=pin)
-        shared = Database(relaxed, durable=_durable(relaxed))
-        vaults = engine_for(vault, KEYS_MAX, session=session, pin=pin)
-        return Databases(shared, shared, Database(vaults))
+        checked = self._checked.pop(purpose, None)
+        connection = checked or BoundedConnection.connect(target, autocommit=True)
+        try:
+            connection.set_up(target, session)
+            self._pin.check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        connection.require = self._pin.require
+        return connection
+
+    def close(self) -> None:
+        """Close what was checked and no pool has taken."""
+        for each in self._checked.values():
+            each.close()
 
     def read_only(self, _on_files: Sequence[str] = ()) -> Database:
         """Return the tables and views through sessions that can only read."""
         session = f"{SESSION}; SET default_transaction_read_only = on"
-        return Database(engine_for(self._conninfo("finance"), VIEWS_MAX, session=session))
+        opens = partial(BoundedConnection.open, self._conninfo("finance"), session)
+        return Database(engine_for(opens, VIEWS_MAX))
 
     def waker(self, appended: Signal) -> PostgresWaker:
         """Return what hears of commits to the log by any process, once it is started."""
@@ -220,15 +240,24 @@ class PostgresDatabase:
             cursor.execute(MOVE_SEQUENCE)
 
     def fault(self) -> str | None:
-        """Say what is wrong with sessions, encoding or schema; a success is not checked again."""
-        if not self._is_sound:
-            if (fault := fault_of_sessions(self._conninfo("check"))) is not None:
+        """Say what is wrong with sessions, encoding or schema; a success is not checked again.
+
+        The pools begin with the two connections that have shown it, and set them up only then.
+        """
+        if self._is_sound:
+            return None
+        with ExitStack() as opened:
+            views, keys = (
+                opened.enter_context(BoundedConnection.connect(target, autocommit=True))
+                for target in map(self._conninfo, ("views", "keys"))
+            )
+            if (fault := fault_of_sessions(views, keys)) is not None:
                 return f"DATABASE_URL {fault}"
-            with BoundedConnection.open(self._conninfo("check")) as connection:
-                if (fault := self._misfit(connection)) is not None:
-                    return fault
-            self._is_sound = True
-        return None
+            if (fault := self._misfit(views)) is None and not self._has_pools:
+                self._checked = {"views": views, "keys": keys}
+                opened.pop_all()
+        self._is_sound = fault is None
+        return fault
 
     def _misfit(self, connection: BoundedConnection) -> str | None:
         """Say why this database, or the schema of this session, is not the place of our tables."""
@@ -332,20 +361,12 @@ def conninfo(url: str, application_name: str = "carrier-links") -> str:
 
 
 def engine_for(
-    target: str,
-    connections_max: int,
-    begin: str = BEGIN_DURABLE,
-    *,
-    session: str = SESSION,
-    pin: ServerPin | None = None,
+    opens: Callable[[], BoundedConnection], connections_max: int, begin: str = BEGIN_DURABLE
 ) -> Engine:
-    """Open a pool; of transactions with BEGIN_RELAXED a crash may lose the newest ones.
-
-    With a `pin` all connections lead to its server.
-    """
+    """Open a pool; of transactions with BEGIN_RELAXED a crash may lose the newest ones."""
     engine = create_engine(
         "postgresql+psycopg://",
-        creator=lambda: _opened(target, session, pin),
+        creator=opens,
         hide_parameters=True,  # Error texts end up in logs; parameters must not.
         use_native_hstore=False,  # We have none, and to look for it takes three round trips.
         poolclass=FixedPool,
@@ -359,19 +380,6 @@ def engine_for(
     event.listen(engine, "checkout", _check)
     event.listen(engine, "handle_error", _drop_read_only_connections)
     return engine
-
-
-def _opened(target: str, session: str, pin: ServerPin | None) -> BoundedConnection:
-    connection = BoundedConnection.open(target, session)
-    try:
-        if pin is not None:
-            pin.check(connection)
-            connection.require = pin.require
-        connection.autocommit = False
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def _durable(engine: Engine) -> Engine:

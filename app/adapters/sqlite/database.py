@@ -125,6 +125,9 @@ class SqliteFiles:
             database_in(log, engine_for(log, synchronous="FULL")),
         )
 
+    def close(self) -> None:
+        """Do nothing: files are open in the databases alone."""
+
     def read_only(self, on_files: Sequence[str] = ()) -> Database:
         """Return the read models through connections that can only read.
 

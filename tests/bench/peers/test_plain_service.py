@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from app.http.application import create_app
 from domain.accounts.organization import SCOPES
 from domain.money import parse_amount
-from tests.bench.installation import DEPOSIT, Partner, cause, new_partner, opened
+from tests.bench.installation import DEPOSIT, Partner, new_partner, opened
 from tests.bench.peers import plain_tables
 from tests.bench.peers.plain_service import config_of
 from tests.bench.server import HOST, plain_server
@@ -196,7 +196,7 @@ def _the_same_of_ours(
     accounts = container.accounts
     return {
         (401, False): lambda: accounts.change_client(
-            partner.client_id, lambda client: client.revoke(cause())
+            partner.client_id, lambda client: client.revoke(container.cause())
         ),
         (403, False): lambda: container.change(
             partner.organization, lambda it, now: it.change_status("suspended", now)
