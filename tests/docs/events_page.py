@@ -42,26 +42,34 @@ def page() -> str:
     by_hand = written.partition(BEGIN)[0]
     is_what = dict(MEANING.findall(written.partition(FIELDS)[2]))
     found: dict[str, type[Any]] = {}
-    told = {f"`{topic}`": _told(class_of(topic, Event), found) for topic in _topics()}
-    events = len(told)
+    told = events = {f"`{topic}`": _told(class_of(topic, Event), found) for topic in _topics()}
     while left := sorted(found.keys() - told.keys()):
-        told |= {name: _told(found[name], found) for name in left}
+        told = told | {name: _told(found[name], found) for name in left}
     types: dict[str, Counter[str]] = defaultdict(Counter)
     for name, kind in chain.from_iterable(told.values()):
         types[name.rstrip("?")][kind] += 1
     usual = {name: of.most_common(1)[0][0] for name, of in sorted(types.items())}
-    rows = [_row(name, members, usual) for name, members in told.items()]
+    structs = {name: told[name] for name in sorted(found)}
     meant = [f"| `{name}` | {kind} | {is_what.get(name, '?')} |" for name, kind in usual.items()]
-    parts = ["", *rows[:events], STRUCTS, *sorted(rows[events:]), FIELDS, *meant, ""]
+    parts = ["", *_rows(events, usual), STRUCTS, *_rows(structs, usual), FIELDS, *meant, ""]
     return by_hand + BEGIN + "\n".join(parts)
 
 
-def _row(of: str, members: Sequence[tuple[str, str]], usual: Mapping[str, str]) -> str:
+def _rows(told: Mapping[str, Sequence[tuple[str, str]]], usual: Mapping[str, str]) -> list[str]:
+    """Return the rows of events or structs; those that have the same fields share one."""
+    alike = defaultdict[str, list[str]](list)
+    for name, members in told.items():
+        alike[_shown(members, usual)].append(name)
+    rows = (f"- {', '.join(names)}: {shown}" for shown, names in alike.items())
+    return [fill(row, 120, subsequent_indent="  ") for row in rows]
+
+
+def _shown(members: Sequence[tuple[str, str]], usual: Mapping[str, str]) -> str:
     shown = []
     for told, kind in members:
         name, mark, _ = told.partition("?")
         shown.append(f"`{name}`{mark}" + (f" ({kind})" if kind != usual[name] else ""))
-    return fill(f"- {of}: {', '.join(shown) or 'no more'}", 120, subsequent_indent="  ")
+    return ", ".join(shown) or "no more"
 
 
 def _topics() -> list[str]:

@@ -478,7 +478,7 @@ def test_it_agrees_with_the_service_on_the_statements_of_a_year(tmp_path: Path) 
         for _ in range(120):
             year.trade()
         ours = [
-            to_builtins(show_statement(each, is_final=found.is_final, checkpoint=None))
+            to_builtins(show_statement(each, is_final=found.closed_at is not None, checkpoint=None))
             for month in months_before("2026-01", month_of(clock.now))
             for found in [statements_of(process.log, month)]
             for each in found.statements

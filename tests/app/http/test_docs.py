@@ -1,10 +1,8 @@
 """The pages for people: they load only what we ship, lead somewhere, and name every code."""
 
-import json
 import re
 import sys
 from collections.abc import Iterable
-from decimal import Decimal
 from functools import cache
 from html import unescape
 from html.parser import HTMLParser
@@ -18,12 +16,10 @@ from flask.testing import FlaskClient
 from app.adapters.lookups.sandbox import MALFORMED, SECOND_ATTEMPT, SLOW, UNAVAILABLE
 from app.http.docs import GUIDES, HOME, STATIC, TYPES, asset, pages
 from app.http.edge.problems import OAUTH_STATUS
-from app.http.edge.schemas import ref
 from domain.accounts.organization import SCOPES
 from domain.errors import LATE, NO_ESIM, REJECTED, UNREACHABLE
 from projections.models.transactions import KINDS
 from tests.app.http.conftest import MakeService
-from tests.app.http.json_schema import problems
 from tests.app.http.service import Service
 
 pytestmark = pytest.mark.any_database
@@ -283,18 +279,6 @@ def test_every_operation_that_a_guide_names_exists(service: Service) -> None:
     known = {f"{method.upper()} {path}" for path, each in paths.items() for method in each}
     guides = "".join((GUIDES / f"{name}.md").read_text("utf-8") for name in GUIDE_NAMES)
     assert {*re.findall(r"`((?:GET|PUT|POST|PATCH|DELETE) /[\w/{}-]+)", guides)} <= known
-
-
-def test_the_samples_of_a_month_end_are_as_the_document_says(service: Service) -> None:
-    document = service.client.get("/openapi.json").json
-    text = (GUIDES / "sandbox.md").read_text("utf-8")
-    statement, event = map(json.loads, re.findall(r"```json\n(.*?)```", text, re.DOTALL))
-    assert [*problems(document, ref("StatementReply"), statement)] == []
-    assert [*problems(document, ref("Message"), event)] == []
-    moved = sum(map(Decimal, (each["debit"] for each in statement["data"]["lines"])))
-    opening, closing = (statement["data"][f"{each}_balance"] for each in ("opening", "closing"))
-    assert Decimal(opening) - moved == Decimal(closing)
-    assert {each["kind"] for each in statement["data"]["lines"]} <= {*KINDS}
 
 
 def test_the_document_works_under_every_name_of_the_host(make_service: MakeService) -> None:
