@@ -9,6 +9,7 @@ from tests.docs.verifier import verify
 def test_the_page_is_that_of_the_classes() -> None:
     written = PAGE.read_text("utf-8")
     assert written == page(), "run: python -m tests.docs.events_page"
+    assert "| ? |" not in written, "say what the field is"
 
 
 def test_the_verifier_has_a_rule_for_every_event_that_names_money() -> None:

@@ -5,17 +5,22 @@ What stands there from `BY_HAND` on is written by hand and stays.
 
 import os
 import platform
+import re
 import statistics
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import fill
 
 from tests.house.system import ROOT
 
 PAGE = ROOT / "docs" / "reliability.md"
 BY_HAND = "\n## What happens when something fails\n"
+KILLED = re.compile(r"(\w+) killed before and after (.+)")
+WIDTH = 120
 SOAK = os.environ.get("SOAK", "") == "1"
 WRITES = SOAK or os.environ.get("RELIABILITY", "") == "1"
 
@@ -28,14 +33,15 @@ Written by the fault programme itself (`tests/faults`, {size}) on {day}: {cores}
 PostgreSQL, RabbitMQ, one `web`, and two each of `worker`, `dispatcher`, `projector` and `clock` run
 as they do in production and are started again when they die. Partners look up numbers, create jobs
 and links, change plans, suspend and pay in all the while; they send a request again, with its key,
-until it is answered. Each fault is inflicted in the midst of that.
-The sandbox's own faults (numbers and plans that fail) are part of the load throughout.
+until it is answered. Each fault is inflicted in the midst of that. The sandbox's own faults
+(numbers and plans that fail) are part of the load throughout.
 
 - **runs**: how often it was inflicted. A failpoint that no process comes to is an error.
 - **lost**: replies of success that were no longer true afterwards; each was asked for again.
 - **doubled**: money that was taken beyond what those replies promised.
 - **recovery**: from the blow (for a server, its restart included) until all work that was open then
-  had its outcome, and a lookup, a job and a link that were asked for later had theirs.
+  had its outcome, and a lookup, a job and a link that were asked for later had theirs. Of several
+  points the median of the slowest.
 
 After the faults every job and link ends within 60 s, `audit verify` finds nothing, and the wallet
 holds to the micro-unit what the replies add up to. Organizations with a past owe their monthly fees
@@ -103,8 +109,22 @@ class Report:
 
     def _table(self) -> list[str]:
         names = ["fault", "runs", "lost", "doubled", "recovery s, longest", "median"]
-        lines = ["| " + " | ".join(names) + " |", "|---|---|---|---|---|---|"]
-        return lines + ["| " + " | ".join(row.cells()) + " |" for row in self.rows.values()]
+        by_role = self._by_role()
+        cells = [row.cells() for row in self.rows.values() if not KILLED.fullmatch(row.fault)]
+        cells += [_of_points(role, [*rows.values()]) for role, rows in by_role.items()]
+        lines = ["| " + " | ".join(each) + " |" for each in (names, ["---"] * len(names), *cells)]
+        told = (f"- `{role}`: {', '.join(sorted(rows))}" for role, rows in by_role.items())
+        points = [fill(each, WIDTH, subsequent_indent="  ") for each in told]
+        said = "The points, before and after each of which a process was killed:"
+        return [*lines, "", said, "", *points]
+
+    def _by_role(self) -> dict[str, dict[str, Row]]:
+        """Return the rows of kills at failpoints, by process and failpoint."""
+        found = defaultdict[str, dict[str, Row]](dict)
+        for row in self.rows.values():
+            if killed := KILLED.fullmatch(row.fault):
+                found[killed[1]][killed[2]] = row
+        return found
 
     def _beside(self) -> list[str]:
         return ["## Beside the table", "", "| | |", "|---|---|"] + [
@@ -116,6 +136,19 @@ class Report:
         before = page.read_text("utf-8") if page.exists() else ""
         _, begins, by_hand = before.partition(BY_HAND)
         page.write_text(self.text() + begins + by_hand, "utf-8")
+
+
+def _of_points(role: str, rows: Sequence[Row]) -> Sequence[str]:
+    """Return the cells of the kills of a process at all of its failpoints."""
+    times = [each.recovery_s for each in rows if each.recovery_s]
+    return [
+        f"{role} killed at {len(rows)} of the points below",
+        str(sum(len(each.moments) for each in rows)),
+        str(sum(each.lost for each in rows)),
+        str(sum(each.doubled for each in rows)),
+        f"{max(map(max, times)):.1f}" if times else "–",
+        f"{max(map(statistics.median, times)):.1f}" if times else "–",
+    ]
 
 
 def _head() -> str:

@@ -10,10 +10,11 @@ same name below `recordings/`. A difference fails and is printed as a diff.
 
 - Run it: `pytest tests/net -n 2 --dist loadfile -k "not postgresql"`. `make test` also plays
   those that are `not any_database` on PostgreSQL, and expects the same texts.
-- Read it: `==` begins an exchange, `->` its reply. Bodies in JSON have their names sorted. What the
-  server makes up is masked by `masking.py`: `<id 2>` is the second id of the scenario wherever it
-  stands, `<now>` a time of the scenario itself, `<now +5 min>` one after it. Amounts, counts,
-  names, codes and statuses are as they came.
+- Read it: `==` begins an exchange, `->` its reply; `as for` names the first exchange of this title,
+  whose reply was the same. Bodies in JSON have their names sorted. What the server makes up is
+  masked by `masking.py`: `<id 2>` is the second id of the scenario wherever it stands, `<now>` a
+  time of the scenario itself, `<now +5 min>` one after it. Amounts, counts, names, codes and
+  statuses are as they came.
 - Renew it: `python -m tests.net.record`, then read `git diff`. A recording that nobody plays any
   more fails `test_coverage.py`, and so does an operation, a status or a command without one.
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tests.net.recording import RECORDINGS
+from tests.net.recording import RECORDINGS, exchanges_of
 
 EXCHANGE = re.compile(
     r"== (?P<method>[A-Z]+) (?P<path>/[^?\n]*)(?:\?.*)? \([^()\n]+\)\n(?:.*\n)*?"
@@ -51,7 +51,7 @@ class Exchange(NamedTuple):
 def exchanges() -> Iterator[Exchange]:
     """Yield every exchange that is recorded."""
     for file in RECORDINGS.rglob("*.txt"):
-        for block in re.split(r"^(?=== )", file.read_text(), flags=re.MULTILINE):
+        for block in exchanges_of(file.read_text()):
             if match := EXCHANGE.match(block):
                 told = (each.partition(": ") for each in match["headers"].splitlines())
                 headers = [(name, value) for name, _, value in told]

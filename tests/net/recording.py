@@ -7,7 +7,8 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ WIDTH = 100
 # No promise covers these, or another line of the recording says the same.
 DROPPED = {"date", "server", "connection", "keep-alive", "content-length", "transfer-encoding"}
 SAFE = ("x-content-type-options", "nosniff")  # Each reply must have it.
+REPLY, SAME = "\n-> ", ", as for "  # Before a reply; between its status and who got it first.
 
 
 class Recording:
@@ -40,7 +42,7 @@ class Recording:
 
     @property
     def text(self) -> str:
-        return "\n".join(self._blocks)
+        return "\n".join(shortened(self._blocks))
 
     def check(self) -> str:
         """Return how it differs from the one that is kept, or keep it if it is to be renewed."""
@@ -56,6 +58,32 @@ class Recording:
         name = str(self.file.relative_to(RECORDINGS.parents[2]))
         lines = difflib.unified_diff(kept, self.text.splitlines(), name, "played", lineterm="", n=5)
         return "\n".join(lines)
+
+
+def shortened(blocks: Iterable[str]) -> Iterator[str]:
+    """Yield exchanges; a reply that came before is its status and the title under which it came."""
+    titles, first = set[str](), dict[str, str]()
+    for block in blocks:
+        title, (asked, _, reply) = block.partition("\n")[0], block.partition(REPLY)
+        known = first.get(reply)
+        if known is None and title not in titles:  # Else the title would name another reply.
+            first[reply] = title
+        titles.add(title)
+        is_long = reply.count("\n") > 2
+        status = reply.partition("\n")[0]
+        same = f"{asked}{REPLY}{status}{SAME}{(known or '').removeprefix('== ')}\n"
+        yield same if known and is_long else block
+
+
+def exchanges_of(text: str) -> Iterator[str]:
+    """Yield the exchanges of a recording, each with the whole of its reply."""
+    first = dict[str, str]()
+    for block in re.split(r"\n(?=== )", text):
+        title, (asked, _, reply) = block.partition("\n")[0], block.partition(REPLY)
+        named = reply.rstrip("\n").partition(SAME)[2]
+        known = first.get(f"== {named}", reply)
+        first.setdefault(title, known)
+        yield f"{asked}{REPLY}{known}" if named else block
 
 
 def told_headers(headers: Iterable[tuple[str, str]]) -> str:

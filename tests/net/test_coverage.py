@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from app.bootstrap.container import Container
+from app.bootstrap.sandbox import FAILURES
 from app.cli.root import cli
 from app.http.application import create_app
 from app.http.docs import DOCUMENT
+from app.http.edge.problems import CODES
 from app.settings import Settings
 from tests.app.cli.test_root import leaves
 from tests.app.http.described import differences, operation_of
@@ -93,6 +95,27 @@ def test_every_status_of_every_operation_is_recorded(document: Any) -> None:
     }
     without = "a scenario of tests/net must record it; test_every_operation says what each is sent"
     assert missing == UNRECORDED.keys(), without
+
+
+def test_a_repeat_of_every_operation_that_takes_a_key_is_recorded(document: Any) -> None:
+    replayed = [each for each in exchanges() if ("idempotency-replayed", "true") in each.headers]
+    taken = 0
+    for each in operations(document):
+        told = operation_of(document, each.path, each.method) or {}
+        if any(it.get("name") == "Idempotency-Key" for it in told.get("parameters", ())):
+            taken += 1
+            assert any(
+                it.method == each.method and each.pattern.fullmatch(it.path) for it in replayed
+            ), each
+    assert taken == 10
+
+
+def test_every_error_code_is_recorded_or_can_be_scripted() -> None:
+    """So a partner of a sandbox sees none of them first in production."""
+    told = "".join(file.read_text() for file in RECORDINGS.rglob("*.txt"))
+    scripted = {each.upper() for each in FAILURES["request"]}
+    recorded = {*re.findall(r'"code": "([A-Z_]+)"', told)}
+    assert {*CODES} - scripted - recorded == set()
 
 
 def unmasked(text: str) -> str:

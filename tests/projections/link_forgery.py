@@ -15,11 +15,10 @@ from domain.links.link import Link, status_after
 from domain.links.network import Endpoint
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
+from domain.log.log import decoded
 from domain.months import first_instant, month_of, next_month
-from projections.engine.reader import read_events
 from tests.domain.build_links import LPA, PROFILE, bought
-from tests.installation import Process
-from tests.projections.forgery import E, Forger, forged
+from tests.projections.forgery import E, Forger, Paper, forged
 from tests.projections.link_entries import (
     SOON,
     asked_change,
@@ -36,8 +35,8 @@ FEE_MICROS = 10_000
 class LinkForger(Forger):
     """Methods named after a state write the way to it; the others only make the next events."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
+    def __init__(self, log: Paper | None = None) -> None:
+        super().__init__(log)
         self._esims: dict[str, Esim] = {}
 
     def requested(self, price: str = "0.10") -> Link:
@@ -222,7 +221,7 @@ class LinkForger(Forger):
     def fee(self, count: int = 1, month: str = "") -> tuple[MonthlyFee, MonthlyFee.Due]:
         """The fee of all links that are active now, for a month to come; it may be many links."""
         month = month or next_month(month_of(self.cause.at))
-        organization = self.process.log.get(Organization, self.organization_id)
+        organization = self.log.get(Organization, self.organization_id)
         if organization.monthly_link_fee_micros != FEE_MICROS:
             organization.change_monthly_link_fee(FEE_MICROS, self.cause)
             self.write(*organization.collect_events())
@@ -235,8 +234,8 @@ class LinkForger(Forger):
     def _active(self) -> list[UUID]:
         """Return the links that are active."""
         newest: dict[UUID, str] = {}
-        for _, event in read_events(self.process.log, (Link.Event,)):
-            if (status := status_after(event)) is not None:
+        for event in (decoded(row).event for row in self.log.rows):
+            if isinstance(event, Link.Event) and (status := status_after(event)) is not None:
                 newest[event.originator_id] = status
         return sorted(link for link, status in newest.items() if status == "active")
 

@@ -165,7 +165,7 @@ def _pay_in(forger: LinkForger) -> None:
 
 
 def _set_price(forger: LinkForger, micros: int) -> None:
-    organization = forger.process.log.get(Organization, forger.organization_id)
+    organization = forger.log.get(Organization, forger.organization_id)
     organization.change_price(micros, forger.cause)
     forger.write(*organization.collect_events())
 
@@ -229,7 +229,7 @@ def _refund(forger: LinkForger) -> None:
     _set_price(forger, 16_000)
     lookup = forger.lookup(16_000)
     forger.write(lookup, forger.charge_for(lookup))
-    found = forger.process.log.get(NumberLookup, lookup.originator_id)
+    found = forger.log.get(NumberLookup, lookup.originator_id)
     event, refund = by_hand(forger, found, lookup.price)
     forger.write(event, entry(forger, refund))
 
@@ -247,8 +247,6 @@ def _limit(forger: LinkForger) -> None:
 
 
 def _spent(forger: LinkForger) -> int:
-    moved = (
-        json.loads(row.state) | {"topic": row.topic} for row in forger.process.log.stored(0, 10**4)
-    )
+    moved = (json.loads(row.state) | {"topic": row.topic} for row in forger.log.stored(0, 10**4))
     signs = {"wallet.charged": 1, "wallet.refunded": -1}
     return sum(signs.get(each["topic"], 0) * each.get("amount_micros", 0) for each in moved)

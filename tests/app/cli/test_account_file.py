@@ -1,7 +1,6 @@
 """What bookkeeping calls our accounts is read whole, or refused with a line for every mistake."""
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from app.books.journal import DEFAULT, EACH, ROOTS, code_of
 from app.books.postings import BANK, CLAIMS
 from app.cli.import_files import read_account_file
 from domain.catalogue.file_errors import FileRefused
-from tests.tidy.source import ROOT
 
 WHOLE: dict[str, Any] = json.loads(DEFAULT.read_bytes())
 CODES = WHOLE["xero"]["accounts"]
@@ -49,12 +47,6 @@ def test_the_default_is_a_file_that_can_be_read() -> None:
     assert read_account_file(DEFAULT.read_bytes()) == WHOLE
     named = {tuple(WHOLE[name]["accounts"]) for name in ("datev", "xero", "quickbooks")}
     assert named == {(ROOTS[0], CLAIMS, BANK, *ROOTS[1:])}
-
-
-def test_the_guide_shows_the_default() -> None:
-    guide = (ROOT / "docs/finance.md").read_text("utf-8")
-    (shown,) = re.findall(r"^```json\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
-    assert json.loads(shown) == WHOLE
 
 
 def test_an_account_has_the_code_of_the_nearest_name_above_it() -> None:

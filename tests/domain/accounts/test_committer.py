@@ -287,6 +287,16 @@ def test_one_ring_wakes_whoever_has_many_in_a_batch(crowd: Crowd) -> None:
     assert told == [*["told"] * 5, "rung"]
 
 
+def test_an_outcome_is_open_from_being_taken_until_it_is_answered() -> None:
+    outcome = Outcome()
+    assert not outcome.is_open
+    outcome.claim()
+    assert outcome.is_open
+    outcome.succeed(1)
+    assert outcome.wait(0.0)  # Its submitter has heard it and goes on.
+    assert not outcome.is_open
+
+
 def first(
     committer: Committer, stream: UUID, told: list[str], ring: Callable[[], object] | None = None
 ) -> Command:

@@ -11,14 +11,14 @@ from domain.money import parse_amount
 from projections.timeline import TimelineEntry
 from tests.domain.asking import all_at_once
 from tests.installation import Installation, Process
-from tests.projections.forgery import ITEM_MICROS
+from tests.projections.forgery import ITEM_MICROS, InDatabase
 from tests.projections.link_forgery import LinkForger, first_of
 from tests.projections.looking import timeline
 
 
 @pytest.fixture
 def forger(process: Process) -> LinkForger:
-    return LinkForger(process)
+    return LinkForger(InDatabase(process))
 
 
 def asked(charge_id: UUID, amount: str = "", reference: str = "t-1") -> HandRefund:
@@ -60,7 +60,7 @@ def lookup(forger: LinkForger) -> tuple[Desk, UUID]:
     answered = forger.lookup()
     forger.write(answered, forger.charge_for(answered))
     owner = forger.organization_id
-    return Desk(forger.process, owner, answered.originator_id), answered.price.transaction_id
+    return Desk(forger.log.process, owner, answered.originator_id), answered.price.transaction_id
 
 
 @pytest.mark.any_database
@@ -79,7 +79,7 @@ def test_another_reason_and_another_charge_are_refused(forger: LinkForger) -> No
 def test_a_job_is_refunded_after_its_end_less_what_has_failed(forger: LinkForger) -> None:
     job = forger.job(count=2)
     charge = job.created.price.transaction_id
-    desk = Desk(forger.process, forger.organization_id, job.id)
+    desk = Desk(forger.log.process, forger.organization_id, job.id)
     failed = forger.failed(job, 0)
     forger.write(failed, forger.refund_for(job, failed), forger.completed(job, 1))
     assert desk.refusal(charge) == "the job has not ended"
@@ -95,8 +95,8 @@ def test_a_link_and_its_top_ups_are_refunded_while_no_change_is_open(
     link = forger.active("0.10")
     change = forger.changing(link, "0.02", "0.03", remove=[first_of(link)])
     first, second = (each.price.transaction_id for each in change.requested.additions if each.price)
-    links = Desk(forger.process, forger.organization_id, link.id)
-    changes = Desk(forger.process, forger.organization_id, change.id)
+    links = Desk(forger.log.process, forger.organization_id, link.id)
+    changes = Desk(forger.log.process, forger.organization_id, change.id)
     assert "plans is open" in links.refusal(link.requested.price.transaction_id)
     assert "has not finished" in changes.refusal(first)
     for _ in range(2):
@@ -118,10 +118,10 @@ def test_a_link_and_its_top_ups_are_refunded_while_no_change_is_open(
 def test_a_link_that_may_still_fail_or_has_failed_is_not_refunded(forger: LinkForger) -> None:
     begun, failed = forger.begun(), forger.failed_link()
     for link, reason in ((begun, "may still fail"), (failed, NOTHING_LEFT)):
-        desk = Desk(forger.process, forger.organization_id, link.id)
+        desk = Desk(forger.log.process, forger.organization_id, link.id)
         assert reason in desk.refusal(link.requested.price.transaction_id)
     requested = forger.requested()
-    desk = Desk(forger.process, forger.organization_id, requested.id)
+    desk = Desk(forger.log.process, forger.organization_id, requested.id)
     assert "may still fail" in desk.refusal(requested.requested.price.transaction_id)
 
 
@@ -129,7 +129,7 @@ def test_a_link_that_may_still_fail_or_has_failed_is_not_refunded(forger: LinkFo
 def test_a_monthly_fee_is_refunded_once_it_is_charged(forger: LinkForger) -> None:
     fee, due = forger.fee()
     forger.write(due)
-    desk = Desk(forger.process, forger.organization_id, fee.id)
+    desk = Desk(forger.log.process, forger.organization_id, fee.id)
     assert "there is no charge" in desk.refusal(due.price.transaction_id)
     forger.write(*forger.fee_charged(fee))
     assert desk.refund(due.price.transaction_id) == 10_000

@@ -1,153 +1,23 @@
-"""Money that goes back: a deposit that its payer takes back, what is then owed, and payouts."""
+"""Commands that give money back: what happens at once, what waits, and what is refused.
 
-from collections.abc import Callable
+What a wallet then owes is in `test_wallet_machine`.
+"""
+
 from contextlib import suppress
 from datetime import date
 from typing import Any
 from uuid import UUID
 
 import pytest
-from msgspec import structs
 
 from domain.accounts.approvals import WaitsForApproval
-from domain.accounts.spending import Spending
-from domain.accounts.wallet import (
-    SANDBOX_DEPOSIT,
-    Booking,
-    Deposit,
-    Payout,
-    Reversal,
-    Wallet,
-)
+from domain.accounts.wallet import SANDBOX_DEPOSIT, Booking, Reversal, Wallet
 from domain.errors import InsufficientBalance, NotFound, NotPossible
-from domain.ids import derive_id
-from domain.months import month_of
 from tests.domain.asking import together
-from tests.domain.build import ORGANIZATION, START, adjustment, cause, charge, refund
 from tests.installation import Process
 from tests.operators import as_operator
-from tests.story import Story, fact
 
-DAY = date(2026, 2, 27)
-
-
-def paid_in(micros: int, reference: str = "bank-1") -> Callable[[Wallet], None]:
-    made = Deposit.make(ORGANIZATION, reference, micros, cause())
-    return lambda wallet: wallet.enter(made, "EUR", cause())
-
-
-def reversal(micros: int, deposit: str = "bank-1") -> Reversal:
-    facts = {"reason": "a charge-back", "value_date": DAY, "deposit": deposit}
-    return Reversal.make(ORGANIZATION, f"back of {deposit}", micros, cause(), **facts)
-
-
-def entered(booking: Booking) -> Callable[[Wallet], None]:
-    return lambda wallet: wallet.enter(booking, "EUR", cause())
-
-
-def payout(micros: int) -> Callable[[Wallet], None]:
-    facts = {"reason": "they leave", "value_date": DAY}
-    return entered(Payout.make(ORGANIZATION, "out-1", micros, cause(), **facts))
-
-
-def wallet(micros: int = 0) -> Story[Wallet]:
-    story = Story(Wallet.open(ORGANIZATION, "EUR", cause()))
-    return story.given(paid_in(micros)) if micros else story.given()
-
-
-def owing(micros: int, paid: int = 100) -> Story[Wallet]:
-    """A wallet whose only deposit was reversed when it had spent some of it."""
-    spent = structs.replace(charge("0.000001"), amount_micros=micros)
-    return wallet(paid).given(lambda its: its.book([spent], cause()), entered(reversal(paid)))
-
-
-def test_a_reversal_takes_what_was_paid_in() -> None:
-    made = reversal(60)
-    shown = fact(
-        Wallet.Reversed,
-        amount_micros=60,
-        balance_micros=40,
-        transaction_id=made.transaction_id,
-        description="a charge-back",
-        metadata={"value_date": "2026-02-27", "deposit": "bank-1"},
-        claim_micros=None,
-    )
-    wallet(100).when(entered(made)).then(shown, balance_micros=40, claim_micros=None)
-
-
-def test_what_the_wallet_lacks_is_owed() -> None:
-    made = reversal(100)
-    story = wallet(100).given(lambda its: its.book([charge("0.00003")], cause()))
-    story.when(entered(made)).then(
-        fact(
-            Wallet.ClaimChanged,
-            amount_micros=30,
-            balance_micros=100,
-            claim_micros=30,
-            transaction_id=derive_id("claim", made.transaction_id),
-        ),
-        fact(Wallet.Reversed, amount_micros=100, balance_micros=0, claim_micros=30),
-        balance_micros=0,
-        claim_micros=30,
-        sequence=4,
-    )
-
-
-def test_whatever_comes_in_settles_the_claim_first() -> None:
-    story = owing(30)
-    story.when(paid_in(20, "bank-2")).then(
-        fact(Wallet.Deposited, balance_micros=20, claim_micros=30),
-        fact(Wallet.ClaimChanged, amount_micros=-20, balance_micros=0, claim_micros=10),
-        claim_micros=10,
-    )
-    back = structs.replace(refund("1.00", ORGANIZATION), amount_micros=4)
-    story.when(lambda its: its.book([back], cause())).then(
-        fact(Wallet.Refunded, balance_micros=4),
-        fact(Wallet.ClaimChanged, amount_micros=-4, balance_micros=0, claim_micros=6),
-    )
-    story.when(entered(adjustment(6))).then(
-        fact(Wallet.Adjusted, balance_micros=6),
-        fact(Wallet.ClaimChanged, amount_micros=-6, balance_micros=0, claim_micros=None),
-        claim_micros=None,
-    )
-    story.when(paid_in(5, "bank-3")).then(fact(Wallet.Deposited, balance_micros=5))
-
-
-def test_while_a_claim_is_open_nothing_is_bought_and_nothing_paid_out() -> None:
-    story = owing(30)
-    refusal = story.when(lambda its: its.book([charge("0.000001")], cause())).refused(
-        InsufficientBalance, balance_micros=0
-    )
-    assert str(refusal).endswith(
-        "0.00003 EUR is owed for a reversed deposit, which the next deposit settles first."
-    )
-    story.when(payout(1)).refused(InsufficientBalance)
-    story.when(entered(adjustment(-1))).refused(InsufficientBalance)
-
-
-def test_claims_add_up_and_a_new_limit_forgets_none() -> None:
-    story = owing(30).given(paid_in(10, "bank-2"), entered(reversal(10, "bank-2")))
-    limited = Spending(1_000_000, month_of(START), 0)
-    story.when(lambda its: its.limit_spending(limited, cause())).then(
-        fact(Wallet.SpendingLimited, claim_micros=30), claim_micros=30
-    )
-    story.when(paid_in(50, "bank-3")).then(
-        fact(Wallet.Deposited, spending=limited),
-        fact(Wallet.ClaimChanged, amount_micros=-30, balance_micros=20, spending=limited),
-    )
-
-
-def test_a_payout_is_never_more_than_there_is() -> None:
-    story = wallet(100)
-    story.when(payout(101)).refused(InsufficientBalance)
-    story.when(payout(100)).then(
-        fact(Wallet.PaidOut, amount_micros=100, balance_micros=0), claim_micros=None
-    )
-
-
-# By command.
-
-FACTS = {"reason": "a charge-back", "value_date": DAY}
+FACTS = {"reason": "a charge-back", "value_date": date(2026, 2, 27)}
 
 
 @pytest.fixture

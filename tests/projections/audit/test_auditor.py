@@ -11,7 +11,7 @@ from domain.log.discontinuity import Discontinuity
 from projections.audit.auditor import check_log
 from projections.audit.report import FAILURES_MAX
 from tests.installation import Installation, Process, SetClock, numbers, sqlite_only
-from tests.projections.forgery import Forger
+from tests.projections.forgery import Forger, InDatabase
 from tests.projections.histories import Life, write_row
 from tests.projections.looking import register, tables
 from tests.support.erasing import erase_months
@@ -41,7 +41,7 @@ def test_an_event_that_cannot_be_decoded_is_a_failure_at_its_position(process: P
 
 @pytest.mark.any_database
 def test_only_so_many_failures_are_listed(process: Process) -> None:
-    forger = Forger(process)
+    forger = Forger(InDatabase(process))
     for _ in range(FAILURES_MAX + 5):
         charged = forger.charge_for(forger.lookup(1))
         forger.write(charged)
@@ -53,7 +53,7 @@ def test_only_so_many_failures_are_listed(process: Process) -> None:
 
 @pytest.mark.any_database
 def test_read_models_of_a_broken_log_are_not_looked_at(process: Process) -> None:
-    forger = Forger(process)
+    forger = Forger(InDatabase(process))
     forger.write(forger.charge_for(forger.lookup()))
     with process.views.writing() as connection:
         connection.execute(process.positions.rows.delete())

@@ -17,7 +17,6 @@ from domain.log.log import Stored, decoded
 from domain.log.mapper import MsgspecMapper
 from domain.lookups.bulk_job import BulkJob
 from projections.audit.rules import Rules
-from tests.installation import Process, sqlite_only
 from tests.projections.crimes import (
     adjustments,
     ends,
@@ -53,15 +52,12 @@ KINDS = (
 KINDS += (monthly_fees, months, refunds_by_hand, ends, webhooks, reversals, settlements)
 CRIMES = [each for kind in KINDS for each in kind.CRIMES]
 
-pytestmark = sqlite_only("the auditor reads events, whatever holds them")
-
 
 @pytest.fixture
-def forger(process: Process) -> LinkForger:
-    return LinkForger(process)
+def forger() -> LinkForger:
+    return LinkForger()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("crime", "reason"), CRIMES, ids=[f"{n}: {reason}" for n, (_, reason) in enumerate(CRIMES)]
 )
@@ -103,7 +99,7 @@ def test_what_two_operators_do_with_people_and_prices_is_right(forger: LinkForge
     proposal = operators.asked(
         forger, "price", by(forger, 2), organization_id=owner, amount_micros=7
     )
-    its = forger.process.log.get(Organization, owner)
+    its = forger.log.get(Organization, owner)
     operators.rotate(forger, 3, by(forger, 3))
     proposal.record(Proposal.Approved, by(forger, 3))
     its.change_price(7, by(forger, 3))

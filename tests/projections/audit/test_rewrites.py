@@ -1,8 +1,7 @@
 """Complete rewrites of a log are found, by the log itself or by a checkpoint that somebody kept."""
 
 import re
-from collections.abc import Iterator
-from contextlib import closing, redirect_stdout
+from contextlib import redirect_stdout
 from copy import deepcopy
 from io import StringIO
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.security.checkpoint_keys import CheckpointKeys
+from domain.cause import utc_now
 from domain.log.log import Stored
 from projections.audit.auditor import check_log
 from projections.audit.checkpoint import Checkpoint, verifier_key
@@ -17,26 +17,23 @@ from projections.audit.export import Export
 from projections.audit.tree import CompactRange, leaf_hash
 from projections.audit.witnesses import Claim, Claims
 from tests.docs.verifier import verify
-from tests.installation import Installation
 from tests.projections.crimes.rewrites import REWRITES, UNSEEN, Rewrite
+from tests.projections.forgery import Paper
 from tests.projections.link_forgery import LinkForger
 from tests.projections.rewriting import Rewriting, write_everything
-from tests.seeds import sqlite_seed
 
 
 class Judges:
     """A log that was honest, and two who judge what somebody has made of it."""
 
-    def __init__(self, installation: Installation, folder: Path) -> None:
-        process = installation.process()
-        write_everything(LinkForger(process))
-        self.installation, self.file = installation, folder / "log.jsonl"
-        self.honest = process.log.stored(0, 10**5)
+    def __init__(self, folder: Path) -> None:
+        write_everything(forger := LinkForger())
+        self.honest, self.file = forger.log.rows, folder / "log.jsonl"
         tree = CompactRange()
         for row in self.honest:
             tree.append(leaf_hash(*row))
-        self.kept = Checkpoint("kept", tree.size, tree.root(), row.position, process.clock())
-        keys = CheckpointKeys(folder / "keys", process.clock)
+        self.kept = Checkpoint("kept", tree.size, tree.root(), row.position, utc_now())
+        keys = CheckpointKeys(folder / "keys", utc_now)
         (folder / "note").write_text(keys.sign(self.kept).note, "utf-8")
         self.options = ["--checkpoint", str(folder / "note"), "--key"]
         self.options.append(verifier_key("kept", keys.newest().public_key))
@@ -48,18 +45,10 @@ class Judges:
 
     def audit(self, rows: list[Stored], *, with_note: bool = False) -> list[str]:
         """Return what `audit verify` says of a log of these rows."""
-        process = self.installation.process()  # One that has seen nothing of an earlier log.
-        with process.databases.keys.writing() as connection:
-            connection.exec_driver_sql("DELETE FROM stored_events")
-            statement = "INSERT OR IGNORE INTO stored_events (rowid, originator_id,"
-            statement += " originator_version, topic, state) VALUES (?, ?, ?, ?, ?)"
-            values = [(e.position, e.stream_id.hex, e.version, e.topic, e.state) for e in rows]
-            connection.exec_driver_sql(statement, values)
-            connection.exec_driver_sql("UPDATE sqlite_sequence SET seq = ?", (len(rows),))
+        log = Paper()
+        log.rows = rows
         witnesses = [Claims([Claim("note", self.kept)])] if with_note else []
-        report = check_log(process.log, witnesses=witnesses)
-        process.close()
-        return [each.reason for each in report.failures]
+        return [each.reason for each in check_log(log, witnesses=witnesses).failures]
 
     def verify(self, rows: list[Stored], *, with_note: bool = False) -> list[str]:
         """Return what the verifier finds wrong in an export of these rows."""
@@ -75,10 +64,8 @@ class Judges:
 
 
 @pytest.fixture(scope="module")
-def judges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judges]:
-    folder = tmp_path_factory.mktemp("rewritten")
-    with closing(Installation(folder, like=sqlite_seed())) as made:
-        yield Judges(made, folder)
+def judges(tmp_path_factory: pytest.TempPathFactory) -> Judges:
+    return Judges(tmp_path_factory.mktemp("rewritten"))
 
 
 def test_what_nobody_has_rewritten_is_right_for_both(judges: Judges) -> None:

@@ -14,7 +14,7 @@ from projections.audit.stored_tree import TILE
 from projections.audit.tree import CompactRange, leaf_hash
 from projections.audit.witnesses import Claim, Claims, StoredLeaves
 from tests.installation import Process, SetClock, sqlite_only
-from tests.projections.forgery import Forger, forged
+from tests.projections.forgery import Forger, InDatabase, forged
 from tests.projections.looking import register
 
 ORIGIN = "api.example"
@@ -216,7 +216,7 @@ def test_an_audit_may_begin_behind_what_is_trusted(lived: Process, where: str) -
 
 
 def test_behind_what_is_trusted_a_wallet_must_still_add_up(process: Process) -> None:
-    forger = Forger(process)
+    forger = Forger(InDatabase(process))
     for wrong in (0, 1):
         lookup = forger.lookup()
         charge = forger.charge_for(lookup)

@@ -61,13 +61,13 @@ def covered(forger: LinkForger) -> LinkForger:
 
 
 def limits(forger: LinkForger, micros: int | None, cause: Cause) -> int:
-    limit = forger.process.log.get(ApprovalLimit, ApprovalLimit.id_of())
+    limit = forger.log.get(ApprovalLimit, ApprovalLimit.id_of())
     limit.set(micros, cause)
     return write(forger, limit)
 
 
 def rotate(forger: LinkForger, number: int, cause: Cause) -> int:
-    operator = forger.process.log.get(Operator, Operator.id_of(number))
+    operator = forger.log.get(Operator, Operator.id_of(number))
     operator.rotate_key(f"hash-{uuid4()}", cause)
     return write(forger, operator)
 
@@ -242,7 +242,7 @@ def without_approvers(forger: LinkForger) -> LinkForger:
 
 
 def revoke(forger: LinkForger, cause: Cause, *numbers: int) -> int:
-    its = [forger.process.log.get(Operator, Operator.id_of(each)) for each in numbers]
+    its = [forger.log.get(Operator, Operator.id_of(each)) for each in numbers]
     for operator in its:
         operator.revoke(cause)
     return write(forger, *its) if its else 0
@@ -293,7 +293,7 @@ def renewed(forger: LinkForger, client: ApiClient, actor: str | None = "client:c
 def ended(forger: LinkForger, after: timedelta) -> int:
     """Let cl_1 end cl_2 so long after it was revoked itself."""
     client = clients_of(staffed(forger), "clients")
-    actor = forger.process.log.get(ApiClient, ApiClient.id_of("cl_1"))
+    actor = forger.log.get(ApiClient, ApiClient.id_of("cl_1"))
     actor.revoke(by(forger, 1))
     write(forger, actor)
     client.revoke(replace(by(forger, "client:cl_1"), at=forger.cause.at + after))
@@ -301,7 +301,7 @@ def ended(forger: LinkForger, after: timedelta) -> int:
 
 
 def a_price_changed_by_one(forger: LinkForger) -> int:
-    its = forger.process.log.get(Organization, covered(forger).organization_id)
+    its = forger.log.get(Organization, covered(forger).organization_id)
     its.change_price(1, by(forger, 2))
     return write(forger, its)
 
@@ -309,7 +309,7 @@ def a_price_changed_by_one(forger: LinkForger) -> int:
 def a_fee_changed_to_another_than_was_approved(forger: LinkForger) -> int:
     owner = covered(forger).organization_id
     proposal = asked(forger, "fee", by(forger, 2), organization_id=owner, amount_micros=2)
-    its = forger.process.log.get(Organization, owner)
+    its = forger.log.get(Organization, owner)
     its.change_monthly_link_fee(1, by(forger, 3))
     proposal.record(Proposal.Approved, by(forger, 3))
     write(forger, proposal)
@@ -332,7 +332,7 @@ def an_approval_that_nothing_follows(forger: LinkForger) -> int:
 
 
 def a_key_used_by_another(forger: LinkForger) -> int:
-    operator = staffed(forger).process.log.get(Operator, Operator.id_of(2))
+    operator = staffed(forger).log.get(Operator, Operator.id_of(2))
     operator.record(Operator.KeyRehashed, by(forger, 3), key_hash="h")
     return write(forger, operator)
 
@@ -352,7 +352,7 @@ def terms(forger: LinkForger, kind: Kind, of: Any = None) -> int:
     owner = covered(forger).organization_id
     proposal = asked(forger, kind, by(forger, 2), organization_id=of or owner, amount_micros=7)
     forger.write(approved(proposal, by(forger, 3)))
-    its = forger.process.log.get(Organization, owner)
+    its = forger.log.get(Organization, owner)
     its.change_price(7, by(forger, 3))
     return write(forger, its)
 

@@ -58,7 +58,7 @@ def paid_and_taken_back(forger: LinkForger) -> int:
     invoiced(forger)
     paying(forger)
     invoiced(forger, 1, -700)
-    return forger.process.log.head()
+    return forger.log.head()
 
 
 def twice(forger: LinkForger) -> int:
@@ -92,6 +92,6 @@ CRIMES: Crimes = [
     (paid_and_taken_back, NOTHING),
     (lambda f: (invoiced(f), paying(f, -699))[1], NOTHING),
     (lambda f: (invoiced(f), paying(f, provider="near"))[1], NOTHING),
-    (lambda f: (invoiced(f), invoiced(f, 2), f.process.log.head())[2], COUNTED),
+    (lambda f: (invoiced(f), invoiced(f, 2), f.log.head())[2], COUNTED),
     (without_the_right, "without the right audit"),
 ]

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.spending import Spending
-from domain.accounts.wallet import Reference, Wallet, wallet_id
+from domain.accounts.wallet import Reference, Wallet
 from domain.cause import utc_now
 from domain.months import month_of
 from tests.projections.crimes.months import closed
@@ -25,8 +25,7 @@ def charged(forger: LinkForger, **changes: Any) -> int:
 
 
 def a_charge_of_somebody_else(forger: LinkForger) -> int:
-    victim = wallet_id(forger.process.organization("1.00", "Somebody Else"))
-    lookup, forger.wallet = forger.lookup(), forger.process.log.get(Wallet, victim)
+    lookup, forger.wallet = forger.lookup(), forger.account()
     forger.write(lookup)
     return forger.write(forger.charge_for(lookup))
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 from eventsourcing.persistence import OperationalError
-from flask import Flask
 from sqlalchemy.exc import InterfaceError
 from werkzeug.exceptions import Gone, RequestURITooLarge
 from werkzeug.test import TestResponse
 
+from app.http.application import create_app
 from app.http.edge.problems import retry_after
 from app.http.edge.replies import META, error_detail, failure_body
 from domain.errors import (
@@ -28,8 +28,9 @@ from domain.errors import (
     ValidationFailed,
 )
 from domain.ids import derive_id
-from tests.app.http.conftest import MakeService
-from tests.app.http.service import code_of
+from tests.app.http.service import Service, Tenant, code_of
+
+pytestmark = pytest.mark.any_database
 
 CANARY = "+14155550199"
 
@@ -70,7 +71,9 @@ def test_a_validation_error_ends_with_its_first_problem_and_empty_details_are_ne
         assert failure_body(kind.example(), META).error.details != {}
 
 
-def raising(app: Flask, *errors: Exception) -> list[TestResponse]:
+def raising(service: Service, *errors: Exception) -> list[TestResponse]:
+    app = create_app(service.container)
+
     def fail(number: int) -> None:
         raise errors[number]
 
@@ -94,10 +97,10 @@ ANSWERS: list[tuple[Exception, tuple[int, str, str | None]]] = [
 
 
 def test_an_exception_is_answered_without_a_word_of_its_own(
-    make_service: MakeService, caplog: pytest.LogCaptureFixture
+    service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    replies = raising(make_service().app, *(error for error, _ in ANSWERS))
+    replies = raising(service, *(error for error, _ in ANSWERS))
     for (error, answer), reply in zip(ANSWERS, replies, strict=True):
         told = (reply.status_code, code_of(reply), reply.headers.get("Retry-After"))
         assert told == answer, error
@@ -108,27 +111,25 @@ def test_an_exception_is_answered_without_a_word_of_its_own(
 
 
 def test_an_unexpected_error_is_logged_with_its_place_and_what_has_no_answer_has_one(
-    make_service: MakeService, caplog: pytest.LogCaptureFixture
+    service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Unknown(Refused):
         """A refusal without a status, never raised."""
 
-    raising(make_service().app, ValueError(CANARY))
+    raising(service, ValueError(CANARY))
     (record,) = [each for each in caplog.records if each.name == "app.http.edge.errors"]
     assert "ValueError" in record.getMessage()
     assert "in fail" in record.getMessage()
-    (reply,) = raising(make_service().app, Unknown(CANARY))
+    (reply,) = raising(service, Unknown(CANARY))
     assert (reply.status_code, code_of(reply)) == (500, "INTERNAL_ERROR")
     assert CANARY not in reply.text + caplog.text
 
 
-def test_a_key_with_another_age_is_told_so(make_service: MakeService) -> None:
-    tenant = make_service().tenant()
-
+def test_a_key_with_another_age_is_told_so(acme: Tenant) -> None:
     def ask(key: str, **more: object) -> TestResponse:
         number = {"phone_number": "+14155552671"}
         headers = {"Idempotency-Key": key}
-        return tenant.post("/number-lookup", query_string={**number, **more}, headers=headers)
+        return acme.post("/number-lookup", query_string={**number, **more}, headers=headers)
 
     ages: list[tuple[dict[str, int], dict[str, int]]] = [
         ({}, {"max_age": 0}),

@@ -8,8 +8,9 @@ from werkzeug.exceptions import NotFound
 
 from app.http.application import create_app
 from domain.errors import Refused
-from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service
+
+pytestmark = pytest.mark.any_database
 
 HEADER = "X-Traced"
 
@@ -40,13 +41,6 @@ class Tracer:
         self.seen.append(("finished", response.status_code))
 
 
-@pytest.fixture
-def service(make_service: MakeService) -> Service:
-    """A service without threads, whose application an extension has joined."""
-    return make_service()
-
-
-@pytest.mark.any_database
 def test_hooks_and_signals_see_every_request_and_its_reply(service: Service) -> None:
     app, tenant = create_app(service.container), service.tenant()
     tracer, client = Tracer(app), app.test_client()
@@ -71,7 +65,6 @@ class Planned(Exception):
     """Raised by a view of an extension."""
 
 
-@pytest.mark.any_database
 def test_views_hooks_and_error_handlers_of_others_stand_beside_ours(service: Service) -> None:
     app = create_app(service.container)
 
@@ -105,7 +98,6 @@ def test_views_hooks_and_error_handlers_of_others_stand_beside_ours(service: Ser
     assert (broken.status_code, broken.json["error"]["code"]) == (500, "INTERNAL_ERROR")
 
 
-@pytest.mark.any_database
 def test_an_error_handler_that_fails_is_a_bug_and_reveals_nothing(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -13,7 +13,7 @@ from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.personal import Sealed
 from projections.stores.personal_keys import PersonalKeys
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Tenant, code_of, fields_of
+from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.installation import numbers
 
 BULK = "/number-lookup/bulk"
@@ -21,9 +21,15 @@ DOWN = "+15005550001"
 WANTED = ["+971508245915", DOWN, *numbers(SLICE_ITEMS), "+9991234567"]
 
 
+@pytest.fixture(scope="module")
+def own(share_service: MakeService) -> Service:
+    """A service in which nothing is done that no test does."""
+    return share_service()
+
+
 @pytest.fixture
-def still(make_service: MakeService) -> Tenant:
-    return make_service().tenant()
+def still(own: Service) -> Tenant:
+    return own.tenant()
 
 
 def begun_by(tenant: Tenant) -> str:
@@ -35,9 +41,9 @@ def begun_by(tenant: Tenant) -> str:
 
 
 @pytest.fixture(scope="module")
-def reader(share_service: MakeService) -> Tenant:
+def reader(own: Service) -> Tenant:
     """For tests that change nothing."""
-    return share_service().tenant()
+    return own.tenant()
 
 
 @pytest.fixture(scope="module")
