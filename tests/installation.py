@@ -263,6 +263,12 @@ class Process(Parts):
             self.shared_clock, self.gate.ask = clock, lambda: None
         self._given = provider
 
+    @property
+    def time(self) -> SetClock:
+        """Its clock, which a test moves."""
+        assert isinstance(self.clock, SetClock)
+        return self.clock
+
     def anew(self) -> Self:
         following = super().anew()
         following._given = self._given  # noqa: SLF001  # Of the same class.

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from itertools import chain
 from uuid import UUID
 
@@ -19,7 +20,6 @@ from domain.finance.month import Month
 from domain.finance.statement import Months
 from domain.log.aggregate import Event
 from domain.log.log import Log, Recorded
-from domain.money import MICROS
 from domain.months import month_of, next_month
 from projections.engine.read_model import Uses
 from projections.engine.reader import read_events
@@ -160,8 +160,7 @@ def _transaction(day: str, narration: str, more: str, *postings: Posting) -> str
 
 def _exact(micros: int) -> str:
     """Write six decimals always: tools show as many as most amounts of a currency have."""
-    sign, (whole, fraction) = "-" if micros < 0 else "", divmod(abs(micros), MICROS)
-    return f"{sign}{whole}.{fraction:06d}"
+    return f"{Decimal(micros).scaleb(-6):f}"
 
 
 def _day(at: datetime, month: str) -> str:

@@ -13,12 +13,15 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
+from decimal import Decimal
+from importlib.resources import files
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from app.books.postings import (
     BANK,
@@ -63,6 +66,8 @@ Accounts = Mapping[str, Any]  # The file of the operator, as it was read and che
 K = TypeVar("K")
 CENT = 10_000  # In micro-units.
 EARLIER = date.min  # The day of what an earlier month has moved.
+# Of our own package: a machine may have none, or others, and a folder has to stay the same.
+TIME_ZONES = files("tzdata")
 
 
 class Move(NamedTuple):
@@ -96,15 +101,21 @@ class Booked(NamedTuple):
 
 
 def moves_of(
-    log: Log, month: str, balance: MonthBalance, progress: Progress = ignore_progress
+    log: Log,
+    month: str,
+    balance: MonthBalance,
+    progress: Progress = ignore_progress,
+    time_zone: str = "UTC",
 ) -> Iterator[Move]:
     """Yield what a closed month, or one before it, has moved, in the order of the log.
 
-    What is dated before the month, but counts in it, is dated on its first day; what counts before
-    it is dated `EARLIER`. `text` names each. Where a customer has another number than before, what
-    its wallet held goes over to the account of the new one.
+    Days are those of the time zone. What counts in the month, but is of a day before or
+    after it, has its first or last one; what counts before it is dated `EARLIER`. `text` names
+    each. Where a customer has another number than before, what its wallet held goes over to the
+    account of the new one.
     """
-    months, first = Months(), first_instant(month).date()
+    months, zone = Months(), _zone(time_zone)
+    first, last = first_instant(month).date(), last_day(month)
     numbers = balance.closing.numbers if balance.by_customer else {}
     for whose, (_, currency, micros) in balance.opening.wallets.items() if numbers else ():
         old, new = (wallet_of(its.get(whose)) for its in (balance.opening.numbers, numbers))
@@ -116,7 +127,9 @@ def moves_of(
             return
         if its > month:
             continue
-        day, owner = max(event.timestamp.date(), first) if its == month else EARLIER, None
+        day, owner = EARLIER, None
+        if its == month:
+            day = min(max(event.timestamp.astimezone(zone).date(), first), last)
         if isinstance(event, Wallet.Moved):
             owner = event.organization_id
             wallet = wallet_of(numbers.get(owner))
@@ -127,6 +140,11 @@ def moves_of(
         for (account, currency, micros), other, name in pairs:
             text = f"{account.rpartition(':')[2]} {name}"
             yield Move(day, account, other, currency, micros, text, owner)
+
+
+def _zone(name: str) -> tzinfo:
+    with (TIME_ZONES / "zoneinfo" / name).open("rb") as rules:
+        return ZoneInfo.from_file(rules, name)
 
 
 def daily(moves: Iterable[Move]) -> list[Move]:
@@ -235,8 +253,7 @@ def of_program(
 
 
 def _money(cents: int, point: str = ".") -> str:
-    whole, fraction = divmod(abs(cents), 100)
-    return f"{'-' if cents < 0 else ''}{whole}{point}{fraction:02}"
+    return f"{Decimal(cents).scaleb(-2):f}".replace(".", point)
 
 
 def parts(booked: Iterable[Booked], postings_max: int) -> Iterator[list[Booked]]:

@@ -17,16 +17,11 @@ from projections.engine.shape import Shape
 
 @dataclass(frozen=True, slots=True)
 class MonthsStatements:
-    """All statements of one month, and where it was closed; None while it is open."""
+    """All statements of one month, final once it is closed; `closed_at` is None before."""
 
     month: str
     closed_at: int | None
     statements: list[Statement]
-
-    @property
-    def is_final(self) -> bool:
-        """Tell whether no later event can change the statements."""
-        return self.closed_at is not None
 
 
 def statements_of(

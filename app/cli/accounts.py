@@ -67,7 +67,6 @@ PNG_START, PNG_END = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", b"\x00\x00\x00\x00I
 LOGO_RULE = f"PNG of at most {LOGO_BYTES_MAX:,} bytes and {LOGO_SIDE_MAX:,} pixels a side"
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 _COLOUR = re.compile(r"#[0-9a-f]{6}", re.ASCII | re.IGNORECASE)
-NOTHING_TO_SET = "give at least one option: there is nothing to change"
 
 subject = Subject()
 org = subject.add("org")
@@ -232,7 +231,7 @@ def change(
     fee wait for another operator.
     """
     if set(given.values()) == {None} and not with_wallet:
-        misuse(NOTHING_TO_SET)
+        misuse("give at least one option: there is nothing to change")
     accounts, cause = session.container.accounts, session.cause
     if with_wallet:
         accounts.open_wallet(organization_id, cause)

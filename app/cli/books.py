@@ -62,15 +62,8 @@ from projections.models.transactions import COLUMNS
 Facts = dict[str, Any]
 Form = Literal["jsonl", "csv", "beancount"]
 
-NO_STATEMENT = "no statement: the organization had no transaction by then, or the month is to come"
-NO_WALLET = "this organization had no wallet then"
 MONTH_OR_CHECK = "give YYYY-MM and DIR, or --check DIR alone"
-AT_OR_MONTH = "give --at or --month"
-ONE_OF_BOTH = "name the provider by --provider, or say --deposits"
-TO_BOOK = "to book, or to take back, give a date, and beside --provider alone an --invoice"
-NO_FACTS = "--json needs --out: without it the standard output is the export"
 PART = "a part of jsonl needs --out: what tells it from a whole log goes into a file beside it"
-ALL_EVENTS = "jsonl has all events: give --from and --to as positions, and no --org"
 
 FILE = click.Path(path_type=Path, dir_okay=False, exists=True, allow_dash=True)
 FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
@@ -92,10 +85,10 @@ def statement(session: Session, organization_id: UUID, month: str) -> Said:
     container, progress = session.container, session.watch("Reading")
     found = statements_of(container.log, month, organization_id, progress)
     if not found.statements:
-        refuse(NO_STATEMENT)
+        refuse("no statement: the organization had no transaction by then, or the month is to come")
     checkpoint = container.statement_checkpoint(found.closed_at)
     (its,) = found.statements
-    shown = show_statement(its, is_final=found.is_final, checkpoint=checkpoint)
+    shown = show_statement(its, is_final=found.closed_at is not None, checkpoint=checkpoint)
     facts = msgspec.to_builtins(shown)
     lines = facts["lines"]
     return Said(facts, [{**facts, "lines": len(lines)}, *(["", lines] if lines else [])])
@@ -113,7 +106,7 @@ def balance(session: Session, organization_id: UUID, at: datetime | int | None) 
     session.require_organization(organization_id)
     found = balance_of(session.container.log, organization_id, at, session.watch("Reading"))
     if found is None:
-        refuse(NO_WALLET)
+        refuse("this organization had no wallet then")
     return found
 
 
@@ -182,7 +175,7 @@ def trial_balance(session: Session, *, at: datetime | int | None, month: str | N
     for a debit. They are those of the statements of this month.
     """
     if at is not None and month is not None:
-        misuse(AT_OR_MONTH)
+        misuse("give --at or --month")
     log, facts = session.container.log, Facts()
     progress = session.watch("Adding up")
     if month is None:
@@ -269,10 +262,10 @@ def reconcile(  # noqa: PLR0913  # Its options.
     booked, whose payment is then expected in the bank's lines. --take-back undoes it.
     """
     if deposits == (provider is not None):
-        misuse(ONE_OF_BOTH)
+        misuse("name the provider by --provider, or say --deposits")
     is_dated = given["value_date"] or given["date_column"]
     if booking and (not is_dated or deposits is not (invoice is None)):
-        misuse(TO_BOOK)
+        misuse("to book, or to take back, give a date, and beside --provider alone an --invoice")
     parts, progress = session.container, session.watch("Reading")
     options: Facts = {"currency": parts.settings.currency, **INVOICES.get(provider or "", {})}
     options |= {name: value for name, value in given.items() if value}
@@ -345,11 +338,11 @@ def export_log(session: Session, *, form: Form, out: Path | None, **selected: An
     """
     selection = Selection(**selected)
     if out is None and session.as_json:
-        misuse(NO_FACTS)
+        misuse("--json needs --out: without it the standard output is the export")
     if form == "jsonl":
         first, last = selection.since, selection.until
         if isinstance(first, datetime) or isinstance(last, datetime) or selection.organization_id:
-            misuse(ALL_EVENTS)
+            misuse("jsonl has all events: give --from and --to as positions, and no --org")
         if out is None and (first is not None or last is not None):
             misuse(PART)
         facts = _export_events(session, first, last, out)
@@ -430,8 +423,7 @@ def folder(  # noqa: PLR0913  # Its options.
     is in CURRENCY alone, and costs and rates of others are listed.
 
     With --check a kept folder is made again with the issuer, accounts and rates in it. Tells which
-    files say something else (`money`; then exits with 1), and which only look otherwise
-    (`dress`), because ISSUER or the release is another now.
+    files say something else (`money`; then exits with 1), and which only look otherwise (`dress`).
     """
     container, progress = session.container, session.watch("Making")
     if check is not None:
@@ -440,7 +432,8 @@ def folder(  # noqa: PLR0913  # Its options.
         given = _given(session, check / ACCOUNTS, next(check.glob(RATES), None))
         found = check_folder(container, check, given, progress)
         session.ok = not found.money
-        facts = {"month": found.month, "ok": session.ok, "same": len(found.same)}
+        zone = {name: it for name, it in given.accounts.items() if name == "time_zone"}
+        facts = {"month": found.month, **zone, "ok": session.ok, "same": len(found.same)}
         return in_parts(facts, {"money": found.money, "dress": found.dress})
     if month is None or directory is None:
         misuse(MONTH_OR_CHECK)

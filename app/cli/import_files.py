@@ -16,7 +16,7 @@ from uuid import UUID
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.books.journal import BELOW, EACH, FORMS, OWED, PROVIDERS, ROOTS, Accounts
+from app.books.journal import BELOW, EACH, FORMS, OWED, PROVIDERS, ROOTS, TIME_ZONES, Accounts
 from app.books.postings import word_of
 from app.bootstrap.providers import LOOKUPS, NETWORKS
 from app.cli.output import Refusals
@@ -397,6 +397,11 @@ class _Datev(Object):
 
 class _AccountFile(Object):
     postings = one_of("daily", "single", optional=False)
+    time_zone = checked(
+        "must be the name of a time zone, such as Europe/Berlin",
+        lambda name: name in (TIME_ZONES / "zones").read_text().split(),
+        required=False,  # Absent it stays, as in the folders of an earlier release.
+    )
     datev = One(dict, _Datev, optional=True)
     xero = of(
         dict,

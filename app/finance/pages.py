@@ -251,7 +251,9 @@ class Period:
         today: date,
         choices: Mapping[int, str] = PERIODS,
     ) -> None:
-        self.length, self.choices = _period(choices), choices
+        self.length, self.choices = _query()["days"] or next(iter(choices)), choices
+        if self.length not in choices:
+            raise _unreadable(["days"])
         self.since = today - timedelta(days=self.length - 1)
         self.rows = figures.days(organization_id, self.since)
         self._days = [self.since + timedelta(days=number) for number in range(self.length)]
@@ -354,10 +356,3 @@ def _query() -> dict[str, Any]:
 
 def _unreadable(names: Iterable[str]) -> BadRequest:
     return BadRequest(f"The value of {' and '.join(names)} cannot be read.")
-
-
-def _period(choices: Mapping[int, str] = PERIODS) -> int:
-    length: int = _query()["days"] or next(iter(choices))
-    if length not in choices:
-        raise _unreadable(["days"])
-    return length

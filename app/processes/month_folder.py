@@ -339,7 +339,8 @@ class _Month:
         wanted = [(name, form) for name, form in FORMS.items() if accounts[name] is not None]
         by_customer = any(EACH in accounts[name]["accounts"] for name, _ in wanted)
         balance = balance._replace(by_customer=by_customer)
-        moves = partial(moves_of, self.container.log, self.month, balance, self.progress)
+        log, zone = self.container.log, accounts.get("time_zone", "UTC")
+        moves = partial(moves_of, log, self.month, balance, self.progress, zone)
         summed = daily(moves()) if rates or not single else []
         for currency in sorted({line.currency for _, line in balance.lines}):
             unit = f"{currency}-in-{rates.base}" if rates and currency != rates.base else currency
@@ -398,6 +399,7 @@ class _Month:
             month=self.month,
             closed_at=closed_at,
             ok=self.ok,
+            time_zone=self.given.accounts.get("time_zone"),
             rows=self.rows,
             files=[name for name in sorted(self._sums) if not name.startswith("statements/")],
             verdict=verdict,

@@ -69,8 +69,7 @@ class Figures:
         return [*self.database.all(statement)]
 
     def _one(self, statement: Select[*tuple[Any, ...]]) -> Found | None:
-        found = self._all(statement)
-        return found[0] if found else None
+        return next(iter(self._all(statement)), None)
 
     def require_views(self) -> None:
         """Raise the error of the database if a view is not there, or not as this release has it."""
@@ -96,9 +95,7 @@ class Figures:
         total = cast(func.coalesce(func.sum(_WALLET.c.balance_micros), 0), BigInteger)
         columns = total.label("balance_micros"), func.count().label("wallets")
         statement: Select[*tuple[Any, ...]] = select(*columns).select_from(_WALLET)
-        found = self._one(statement)
-        assert found is not None
-        return found
+        return self._all(statement)[0]
 
     def days(self, organization_id: UUID | None, since: date) -> list[Found]:
         """Return sums by day and kind from a day on; None: of all wallets."""
@@ -160,15 +157,13 @@ class Figures:
 
     def _bounds(self, wanted: Wanted) -> tuple[int, int]:
         """Return the first and last place that an entry of these days can have."""
-        own = wanted.organization_id is not None
-        view = DAILY.table if own else TOTALS.table
-        first, last = (
-            ("first_sequence", "last_sequence") if own else ("first_position", "last_position")
-        )
+        view, first, last = TOTALS.table, "first_position", "last_position"
+        if wanted.organization_id is not None:
+            view, first, last = DAILY.table, "first_sequence", "last_sequence"
         statement: Select[*tuple[Any, ...]] = select(
             func.min(view.c[first]).label("first"), func.max(view.c[last]).label("last")
         )
-        if own:
+        if wanted.organization_id is not None:
             statement = statement.where(view.c.organization_id == wanted.organization_id)
         if wanted.kind is not None:
             statement = statement.where(view.c.kind == wanted.kind)
@@ -176,8 +171,7 @@ class Figures:
             statement = statement.where(view.c.day >= wanted.since)
         if wanted.until is not None:
             statement = statement.where(view.c.day <= wanted.until)
-        found = self._one(statement)
-        assert found is not None
+        (found,) = self._all(statement)
         return (0, -1) if found.first is None else (found.first, found.last)
 
     # Statements.

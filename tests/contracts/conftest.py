@@ -9,9 +9,11 @@ from domain.links.network import EsimNetwork
 from tests.contracts.esim_networks import BY_ORDER, NETWORKS, STOCKS, FarSide
 from tests.contracts.network_calls import calls_of
 
-GUARDED = "simulated behind a circuit"  # It passes calls on, so one suite of all calls will do.
+GUARDED = "simulated behind a circuit"  # It passes calls on: bare or guarded, each suite has one.
+BARE = "simulated"
 SIDES = {
     "test_esim_network": [each for each in STOCKS if each != GUARDED],
+    "test_esim_network_plans": [each for each in NETWORKS if each != BARE],
     "test_order_network": BY_ORDER,
 }
 CALLS = [

@@ -33,7 +33,7 @@ from tests.support.providers.telnyx import ScriptedTelnyx
 from tests.support.providers.twilio import ScriptedTwilio
 
 NETWORKS = load_networks(None)
-TRIES = 300 if os.environ.get("SOAK") == "1" else 50
+TRIES = 300 if os.environ.get("SOAK") == "1" else 25
 
 EXAMPLES = json.loads(NUMBERS_FILE.read_text(encoding="utf-8"))["phone_numbers"]
 

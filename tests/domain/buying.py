@@ -20,7 +20,7 @@ from domain.lookups.ports import LookupProvider
 from domain.money import format_amount
 from tests.domain.asking import Customer
 from tests.faulty_network import FaultyNetwork
-from tests.installation import PATIENCE_S, Installation, Process, wait_until
+from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
 from tests.plan_files import import_plans, plan
 from workers.routes import Message, messages_for
 
@@ -144,6 +144,11 @@ class Buyer(Customer):
     def close(self) -> None:
         self._asking.shutdown()
         self.dismiss()
+
+    @property
+    def time(self) -> SetClock:
+        """The clock of all, which a test moves."""
+        return self.process.time
 
     @property
     def network(self) -> FaultyNetwork:

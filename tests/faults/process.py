@@ -1,8 +1,8 @@
 """The entry of a process under test: the production entry, with failpoints around its parts.
 
-`python -m tests.faults.process worker` runs what `python -m app worker` runs. The environment says
-where failpoints are armed (FAULTS_DIRECTORY), and the file CLOCK in that directory by how many
-seconds the clock is wrong.
+`python -m tests.faults.process worker` runs what `python -m app worker` runs; so does it a command,
+whose role is its first word. The environment says where failpoints are armed (FAULTS_DIRECTORY),
+and the file CLOCK in that directory by how many seconds the clock is wrong.
 """
 
 import os
@@ -19,6 +19,7 @@ from domain.cause import Clock, utc_now
 from domain.log.log import Log
 from projections.engine.database import Database
 from projections.engine.positions import Positions
+from projections.stores.counters import Counters
 from tests.faults.failpoints import (
     ARMED,
     CLOCK,
@@ -86,6 +87,7 @@ class Container(app.bootstrap.container.Container):
 
 app.bootstrap.container.Container = Container  # type: ignore[misc]  # Before anybody else imports it.
 BlockingChannel.basic_ack = passing.wrap(BlockingChannel.basic_ack, "ack")
+Counters.reset_sandbox = passing.wrap(Counters.reset_sandbox, "forget")  # type: ignore[method-assign]  # In this process.
 
 if __name__ == "__main__":
     import app.processes.runtime

@@ -1,13 +1,11 @@
 """A process is killed before or after a commit: what it did is done once, and nothing by halves."""
 
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,56 +14,42 @@ from domain.accounts.organization import Organization
 from domain.links.handover import Handover
 from domain.links.link import Link
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
+from tests.faults.failpoints import ARMED, CLOCK, Failpoint, Failpoints, When
 from tests.house.partner import Partner, Reply
 from tests.house.running import KILLED, Running
 from tests.plan_files import make_demo
 from tests.servers.running import free_port
 
-# It runs a command as `python -m app` does, and dies around the commit of an event, or `forget`.
-DYING = """
-import os, signal, sys
-
-from domain.log.log import Log
-from projections.stores.counters import Counters
-
-when, topic = sys.argv.pop(1), sys.argv.pop(1)
-begin, forget = Log.__init__, Counters.reset_sandbox
-
-def beginning(log, *given):
-    begin(log, *given)
-    log.around = lambda insert, stored: dying({it.topic for it in stored}, insert, stored)
-
-def dying(places, act, *given):
-    if topic in places and when == "before":
-        os.kill(os.getpid(), signal.SIGKILL)
-    done = act(*given)
-    if topic in places:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return done
-
-Log.__init__ = beginning
-Counters.reset_sandbox = lambda *given: dying({"forget"}, forget, *given)
-from app.cli.root import main
-main()
-"""
-RESET = "organization.sandbox_reset"
+DYING = (sys.executable, "-m", "tests.faults.process")
+RESET = "commit organization.sandbox_reset"
 
 
-def killed(shell: Shell, when: str, topic: str, *line: object) -> None:
+def armed(shell: Shell, role: str, place: str, when: When) -> dict[str, str]:
+    """Return what lets the next process of a role die at a place; "" is none."""
+    directory = shell.home / "faults"
+    (directory / ARMED).mkdir(parents=True, exist_ok=True)
+    (directory / CLOCK).write_text("0")
+    if place:
+        Failpoints(directory / ARMED).arm(Failpoint(role, place, when))
+    return {"FAULTS_DIRECTORY": str(directory)}
+
+
+def killed(shell: Shell, when: When, topic: str, *line: object) -> None:
+    role, *more = map(str, line)
     done = subprocess.run(
-        [sys.executable, "-c", DYING, when, topic, *map(str, line)],
+        [*DYING, role, *more],
         cwd=ROOT,
-        env={"PATH": str(Path(sys.executable).parent), **shell.environment},
+        env=shell.process_environment | armed(shell, role, f"commit {topic}", when),
         capture_output=True,
         timeout=TIMEOUT_S,
         check=False,
     )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert done.returncode == KILLED, done.stderr
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_killed_command_is_given_again_and_nothing_is_lost_or_doubled(
-    shell: Shell, when: str
+    shell: Shell, when: When
 ) -> None:
     owner = shell.new_organization()
     facts = ("--reason", "why", "--value-date", "2026-02-27", "--reference")
@@ -94,10 +78,10 @@ def test_a_killed_command_is_given_again_and_nothing_is_lost_or_doubled(
     assert (told["Assets:Bank"], told["Assets:Deposits"]) == ("40.00", "0.00")
 
 
-def sent(shell: Shell, partner: Partner, when: str, place: str, request: Callable[[], Any]) -> Any:
+def sent(shell: Shell, partner: Partner, when: When, place: str, request: Callable[[], Any]) -> Any:
     """Send a request to a service that dies at a place, if one is named."""
-    command = [sys.executable, "-c", DYING, when, place, "serve"]
-    start, env = partial(subprocess.Popen, command, cwd=ROOT), shell.process_environment
+    start = partial(subprocess.Popen, [*DYING, "serve"], cwd=ROOT)
+    env = shell.process_environment | armed(shell, "serve", place, when)
     with closing(Running("serve", start, env, shell.home / "serve.log").comes_up()) as service:
         assert partner.authorize().status == 200
         reply = request()
@@ -128,8 +112,8 @@ def test_a_request_that_died_is_sent_again_and_nothing_is_done_by_halves(shell: 
         return partner.ask("POST", "/v1/sandbox/reset")
 
     for when, place, request, done in (
-        ("before", "handover.made", hand_over, (0, 0, 0, 0)),
-        ("after", "handover.made", hand_over, (1, 1, 0, 0)),
+        ("before", "commit handover.made", hand_over, (0, 0, 0, 0)),
+        ("after", "commit handover.made", hand_over, (1, 1, 0, 0)),
         ("before", RESET, begin_anew, (1, 1, 0, 24)),
         ("after", RESET, begin_anew, (1, 1, 1, 24)),
         ("before", "forget", begin_anew, (1, 1, 1, 24)),
@@ -139,7 +123,7 @@ def test_a_request_that_died_is_sent_again_and_nothing_is_done_by_halves(shell: 
         kinds = (Handover.Made, Link.HandoverSet, Organization.SandboxReset)
         ahead = parts.counters.simulated_ahead([demo.organization]) // timedelta(hours=1)
         assert (*(len(parts.events(each)) for each in kinds), ahead) == done, (when, place)
-    page, state = sent(shell, partner, "", "", lambda: (hand_over(), begin_anew()))
+    page, state = sent(shell, partner, "before", "", lambda: (hand_over(), begin_anew()))
     assert (page.status, page.replayed, page.data["url"]) == (201, True, None)
     assert (state.status, state.data["next"]) == (200, [])
     assert shell.json("audit", "verify")["ok"]

@@ -279,24 +279,6 @@ class TopUp(_Change):
         return [(link, [], add) for add in adds] + [(other, [], [europe])]
 
 
-class Removal(_Change):
-    """A plan removed from a link."""
-
-    cost_micros = 0
-    call = "remove_plan"
-    troubles = Creation.troubles[1:]
-
-    def wishes(self) -> Sequence[tuple[Link, Sequence[UUID], Sequence[UUID]]]:
-        [old], europe = self.link.activations, self.plans[0]
-        theirs = [*self.neighbour.activations]
-        return [
-            (self.link, [old], []),
-            (self.neighbour, theirs, []),
-            (self.link, [old], [europe]),
-            (self.link, [], [europe]),
-        ]
-
-
 class Swap(_Change):
     """One plan removed and two added, in one request."""
 
@@ -319,8 +301,7 @@ def _happens(happening: Exception | Callable[[], object]) -> Callable[[], object
     return fail
 
 
-EVERY: Sequence[type[Operation]] = (LocalLookup, LeasedLookup, Job, Creation, TopUp, Removal, Swap)
-AT_THE_NETWORK: Sequence[type[Operation]] = (Creation, TopUp, Removal, Swap)
-PAID: Sequence[type[Operation]] = (LocalLookup, LeasedLookup, Job, Creation, TopUp, Swap)
+EVERY: Sequence[type[Operation]] = (LocalLookup, LeasedLookup, Job, Creation, TopUp, Swap)
+AT_THE_NETWORK: Sequence[type[Operation]] = (Creation, TopUp, Swap)
 FREED_BY_TROUBLE: Sequence[type[Operation]] = tuple(each for each in EVERY if each.troubles)
 AWAITED: Sequence[type[Operation]] = (LeasedLookup, *AT_THE_NETWORK)

@@ -31,13 +31,11 @@ from tests.idempotency.operations import (
     EVERY,
     FREED_BY_TROUBLE,
     KEY,
-    PAID,
     Creation,
     Job,
     LeasedLookup,
     LocalLookup,
     Operation,
-    Removal,
     Swap,
     Told,
     TopUp,
@@ -47,7 +45,7 @@ from tests.support.erasing import erase_months
 
 TEN_MICROS = 10_000_000
 # Who is first is decided by the commit, which is that of a top-up or of a lookup without a lease.
-SAME_COMMIT = (LeasedLookup, Removal, Swap)
+SAME_COMMIT = (LeasedLookup, Swap)
 # Races and lost replies are tried on both databases; whatever only reads the log has no need of it.
 on_one_database = sqlite_only("the rule is the same whatever holds the log")
 
@@ -87,9 +85,7 @@ def test_the_first_outcome_comes_again_whatever_has_changed_meanwhile(
 
 @on_one_database
 @of(EVERY)
-@pytest.mark.parametrize("price", ["paid", "free"])
-def test_a_bound_key_refuses_every_other_request(make: Make, price: str) -> None:
-    operation = make(free=price == "free")
+def test_a_bound_key_refuses_every_other_request(operation: Operation) -> None:
     first = operation.ask()
     for body in range(1, operation.bodies):
         for process in (operation.process, operation.other):
@@ -101,7 +97,7 @@ def test_a_bound_key_refuses_every_other_request(make: Make, price: str) -> None
 
 
 @on_one_database
-@of(PAID)
+@of(EVERY)
 @pytest.mark.parametrize("error", [InsufficientBalance, BillingNotConfigured])
 def test_what_cannot_be_paid_asks_nobody_and_frees_its_key(
     make: Make, kind: type[Operation], error: type[Exception]
@@ -190,7 +186,7 @@ def test_twins_of_a_request_under_way_get_its_outcome(operation: Operation) -> N
 
 
 @on_one_database
-@of([Creation, TopUp, *AT_THE_NETWORK[2:3]])
+@of([Creation, TopUp])
 def test_twins_of_a_request_that_fails_get_its_failure_and_begin_nothing(
     operation: Operation, kind: type[Operation]
 ) -> None:

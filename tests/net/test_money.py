@@ -149,17 +149,11 @@ def test_operators_move_money(net: Net) -> None:
     net.run("wallet", "adjust", acme.id, "-2.25", "--reference", "a-1", "--reason", "another")
     net.run("wallet", "adjust", acme.id, "-200", "--reference", "a-2", "--reason", "too much")
     net.run("wallet", "adjust", acme.id, "1.00", "--reference", "a-3", "--reason", "a gift")
-    net.run(
-        "wallet", "refund", charge, "--reference", "r-1", "--reason", "wrong", "--amount", "0.002"
-    )
-    net.run(
-        "wallet", "refund", charge, "--reference", "r-1", "--reason", "wrong", "--amount", "0.002"
-    )
-    net.run(
-        "wallet", "refund", charge, "--reference", "r-2", "--reason", "wrong", "--amount", "0.004"
-    )
-    net.run("wallet", "refund", charge, "--reference", "r-3", "--reason", "the rest")
-    net.run("wallet", "refund", charge, "--reference", "r-4", "--reason", "again")
+    refund, wrong = ("wallet", "refund", charge, "--reference"), ("--reason", "wrong", "--amount")
+    for reference, amount in (("r-1", "0.002"), ("r-1", "0.002"), ("r-2", "0.004")):
+        net.run(*refund, reference, *wrong, amount)
+    net.run(*refund, "r-3", "--reason", "the rest")
+    net.run(*refund, "r-4", "--reason", "again")
     net.run("wallet", "refund", MISSING, "--reference", "r-5", "--reason", "nothing")
     acme.until_seen("the rest")
     acme.get("/v1/transactions")

@@ -247,18 +247,10 @@ def test_balances_and_the_stream(net: Net, year: Year) -> None:
     for partner in year.partners.values():
         net.run("audit", "balance", partner.id)
         net.run("audit", "balance", partner.id, "--at", "2025-03-01T00:00:00Z")
+    west = ("audit", "replay", "--org", year.partners["west"].id)
     net.run("audit", "replay")
-    net.run(
-        "audit",
-        "replay",
-        "--org",
-        year.partners["west"].id,
-        "--from",
-        "2025-03-01",
-        "--to",
-        "2025-07-01",
-    )
-    net.print("audit", "replay", "--org", year.partners["west"].id)
+    net.run(*west, "--from", "2025-03-01", "--to", "2025-07-01")
+    net.print(*west)
     history = (told_json(json.dumps(each), net.masks) for each in year.history)
     net.note("GET /v1/links/{identifier}/history of a link that owed fees", *history)
 
@@ -328,17 +320,8 @@ def test_a_bank_and_a_provider_are_reconciled(net: Net, year: Year) -> None:
     bank = "reference,amount\nbank-north-1,200.00\nbank-south-1,21.00\nbank-east-1,5.00\n"
     net.run("audit", "reconcile", net.file("bank.csv", bank), "--deposits", "--month", "2025-01")
     invoice = "date,amount\n2025-01-31,0.004\n2025-07-31,0.005\n"
-    net.run(
-        "audit",
-        "reconcile",
-        net.file("invoice.csv", invoice),
-        "--provider",
-        "offline",
-        "--by",
-        "month",
-        "--reference",
-        "date",
-    )
+    of = ("--provider", "offline", "--by", "month", "--reference", "date")
+    net.run("audit", "reconcile", net.file("invoice.csv", invoice), *of)
 
 
 def exported(net: Net, form: str, *more: str) -> str:
@@ -369,13 +352,8 @@ def test_an_export_is_imported_and_verified_by_strangers(net: Net, year: Year) -
     file = net.file("log.jsonl", exported(net, "jsonl"))
     note = (year.house.home / "checkpoint").read_text()
     net.note("audit checkpoint", note)
-    command = [
-        sys.executable,
-        ROOT / "docs/verifier/verify.py",
-        file,
-        "--checkpoint",
-        year.house.home / "checkpoint",
-    ]
+    verifier, checkpoint = ROOT / "docs/verifier/verify.py", year.house.home / "checkpoint"
+    command = [sys.executable, verifier, file, "--checkpoint", checkpoint]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     net.note("verify.py", f"-> {done.returncode}", done.stdout, done.stderr)
     charge = net.quietly("audit", "replay", "--org", year.partners["north"].id)["data"][3]["id"]

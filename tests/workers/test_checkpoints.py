@@ -9,7 +9,7 @@ from domain.errors import NotPossible
 from domain.finance.month import Month
 from projections.audit.tree import leaf_hash, root_of
 from projections.stores.checkpoints import StoredCheckpoint
-from tests.installation import Process, SetClock
+from tests.installation import Process
 from tests.projections.histories import leave_out
 from tests.projections.looking import register
 from workers.checkpoints import Checkpoints, NotAccepted, name_of
@@ -42,12 +42,12 @@ def tick(process: Process) -> list[StoredCheckpoint]:
     return made(process)
 
 
-def test_only_events_that_are_old_enough_are_signed(process: Process, clock: SetClock) -> None:
+def test_only_events_that_are_old_enough_are_signed(process: Process) -> None:
     register(process, 3)
     assert tick(process) == []
     with pytest.raises(NotPossible, match="CHECKPOINT_LAG_S"):
         process.checkpoints.make()
-    clock.forward(seconds=LAG_S)
+    process.time.forward(seconds=LAG_S)
     register(process, 300)
     (first,) = tick(process)
     rows = process.log.stored(0, 3)
@@ -57,25 +57,23 @@ def test_only_events_that_are_old_enough_are_signed(process: Process, clock: Set
     assert checkpoint.origin == "127.0.0.1:8080"
     public_keys = [key.public_key for key in process.checkpoint_keys.live()]
     assert first.signed.fault(public_keys, verify) is None
-    clock.forward(seconds=LAG_S)
+    process.time.forward(seconds=LAG_S)
     assert process.checkpoints.make().signed.checkpoint.size == 304, "and the origin of the log"
 
 
 @pytest.mark.any_database
-def test_one_is_made_at_each_interval_and_soon_after_a_close(
-    process: Process, clock: SetClock
-) -> None:
+def test_one_is_made_at_each_interval_and_soon_after_a_close(process: Process) -> None:
     register(process, 1)
-    clock.forward(seconds=LAG_S)
+    process.time.forward(seconds=LAG_S)
     assert len(tick(process)) == len(tick(process)) == 1
-    clock.forward(seconds=EVERY_S - 1)
+    process.time.forward(seconds=EVERY_S - 1)
     assert len(tick(process)) == 1
-    clock.forward(seconds=1)
+    process.time.forward(seconds=1)
     assert len(tick(process)) == 2
     process.log.append(Month.close("2026-02", process.cause()))
     closed_at = process.log.head()
     assert len(tick(process)) == 2
-    clock.forward(seconds=LAG_S)
+    process.time.forward(seconds=LAG_S)
     assert len(tick(process)) == len(tick(process)) == 3
     found = process.checkpoint_store.covering(closed_at)
     assert found is not None
@@ -84,38 +82,36 @@ def test_one_is_made_at_each_interval_and_soon_after_a_close(
 
 
 @pytest.mark.any_database
-def test_after_a_clock_was_set_back_at_a_close_one_is_made_and_no_more(
-    process: Process, clock: SetClock
-) -> None:
+def test_after_a_clock_was_set_back_at_a_close_one_is_made_and_no_more(process: Process) -> None:
     register(process, 1)
     leave_out(process)
-    clock.forward(seconds=LAG_S)
+    process.time.forward(seconds=LAG_S)
     tick(process)
-    clock.forward(minutes=20)
+    process.time.forward(minutes=20)
     register(process, 1)  # Dated ahead, before the close.
-    clock.forward(minutes=-20)
+    process.time.forward(minutes=-20)
     process.log.append(Month.close("2026-02", process.cause()))
-    clock.forward(seconds=LAG_S)
+    process.time.forward(seconds=LAG_S)
     assert [len(tick(process)) for _ in range(5)] == [2] * 5
     assert process.checkpoint_store.covering(process.log.head()) is not None
     register(process, 1)  # The one that is dated ahead hides nothing that comes later.
-    clock.forward(seconds=LAG_S)
+    process.time.forward(seconds=LAG_S)
     newest = process.checkpoints.make().signed.checkpoint
     assert newest.position == process.log.head()
-    clock.forward(hours=-1)
+    process.time.forward(hours=-1)
     assert process.checkpoints.make().signed.checkpoint.size == newest.size
 
 
-def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process, clock: SetClock) -> None:
+def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process) -> None:
     register(process, 3)
-    clock.forward(seconds=LAG_S)
+    process.time.forward(seconds=LAG_S)
     tick(process)
     with process.databases.keys.writing() as connection:
         change = f"UPDATE {log_table(process)} SET topic = 'another'"  # noqa: S608  # Our own name.
         connection.exec_driver_sql(change)
     process.tree_builder.restart()
     register(process, 1)
-    clock.forward(seconds=EVERY_S)
+    process.time.forward(seconds=EVERY_S)
     for attempt in (process.checkpoints.make, process.checkpoints.run):
         with pytest.raises(NotPossible, match="not the one of the checkpoint"):
             attempt()
@@ -128,17 +124,17 @@ def log_table(process: Process) -> str:
 
 @pytest.mark.any_database
 def test_each_one_reaches_the_sink_once_it_is_there_and_none_holds_up_a_newer_one(
-    process: Process, clock: SetClock
+    process: Process,
 ) -> None:
     sink = Keeping()
     checkpoints = having(process, sink)
     register(process, 1)
-    clock.forward(seconds=LAG_S)
+    process.time.forward(seconds=LAG_S)
     first = checkpoints.make()
     sink.is_away = True
     with pytest.raises(NotAccepted):
         checkpoints.deliver()
-    clock.now += timedelta(seconds=1)
+    process.time.now += timedelta(seconds=1)
     second = checkpoints.make()
     assert process.checkpoint_store.newest(delivered=True) is None
     sink.is_away, sink.refused = False, name_of(first.signed.checkpoint)
@@ -151,7 +147,7 @@ def test_each_one_reaches_the_sink_once_it_is_there_and_none_holds_up_a_newer_on
     assert [*sink.kept.values()] == [second.signed.note, first.signed.note]
     newest = process.checkpoint_store.newest(delivered=True)
     assert newest is not None
-    assert (newest.number, newest.delivered_at) == (second.number, clock())
+    assert (newest.number, newest.delivered_at) == (second.number, process.time())
 
 
 def having(process: Process, sink: Keeping) -> Checkpoints:
@@ -160,8 +156,8 @@ def having(process: Process, sink: Keeping) -> Checkpoints:
 
 
 @pytest.mark.any_database
-def test_a_synchronous_standby_has_what_anybody_can_see(process: Process, clock: SetClock) -> None:
+def test_a_synchronous_standby_has_what_anybody_can_see(process: Process) -> None:
     register(process, 2)
     process.views.waits_for_standby = lambda: True  # type: ignore[method-assign]  # There is none here.
     assert process.checkpoints.make().signed.checkpoint.size == 2
-    assert clock() == process.cause().at
+    assert process.time() == process.cause().at

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from domain.accounts.organization import Status
-from tests.installation import Process, SetClock
+from tests.installation import Process
 from tests.workers.fees import (
     activate,
     bill,
@@ -39,32 +39,32 @@ def organization_id(process: Process) -> UUID:
     return customer(process)
 
 
-def reckon(process: Process, clock: SetClock) -> None:
+def reckon(process: Process) -> None:
     """Let the first tick come that may look at February."""
-    clock.now = INSTANT + MINUTE
+    process.time.now = INSTANT + MINUTE
     bill(process)
 
 
 def test_nothing_is_frozen_before_the_month_is_a_minute_old(
-    process: Process, organization_id: UUID, clock: SetClock
+    process: Process, organization_id: UUID
 ) -> None:
     for now in (JUST_BEFORE, INSTANT, INSTANT + MINUTE - MICROSECOND):
-        clock.now = now
+        process.time.now = now
         bill(process)
         assert frozen(process, organization_id) == {}
-    reckon(process, clock)
+    reckon(process)
     assert frozen(process, organization_id) == {"2026-02": "1.50"}
 
 
 def test_what_reaches_the_log_within_that_minute_counts(
-    process: Process, organization_id: UUID, clock: SetClock
+    process: Process, organization_id: UUID
 ) -> None:
     link_id = activate(process, organization_id)
     bill(process)
-    clock.now = INSTANT + timedelta(seconds=30)
+    process.time.now = INSTANT + timedelta(seconds=30)
     bill(process)
     switch(process, link_id, "suspended", at=JUST_BEFORE)
-    reckon(process, clock)
+    reckon(process)
     assert frozen(process, organization_id) == {"2026-02": "1.50"}
 
 
@@ -79,11 +79,11 @@ def test_what_reaches_the_log_within_that_minute_counts(
     ],
 )
 def test_the_fee_is_that_of_the_first_instant(
-    process: Process, organization_id: UUID, clock: SetClock, changed_at: datetime, owed: str
+    process: Process, organization_id: UUID, changed_at: datetime, owed: str
 ) -> None:
-    clock.now = changed_at
+    process.time.now = changed_at
     set_fee(process, organization_id, "2.25")
-    reckon(process, clock)
+    reckon(process)
     assert charged(process, organization_id) == [("2026-02", owed)]
 
 
@@ -100,24 +100,24 @@ def test_the_fee_is_that_of_the_first_instant(
     ],
 )
 def test_a_link_counts_if_it_is_active_at_the_first_instant(
-    process: Process, organization_id: UUID, clock: SetClock, away: Away, *, counts: bool
+    process: Process, organization_id: UUID, away: Away, *, counts: bool
 ) -> None:
     suspended_at, reactivated_at = away
     link_id = activate(process, organization_id)
     switch(process, link_id, "suspended", at=suspended_at)
     if reactivated_at is not None:
         switch(process, link_id, "active", at=reactivated_at)
-    reckon(process, clock)
+    reckon(process)
     assert frozen(process, organization_id) == {"2026-02": "3.00" if counts else "1.50"}
 
 
 @pytest.mark.parametrize(("activated_at", "owed"), [(INSTANT, "3.00"), (JUST_AFTER, "1.50")])
 def test_a_new_link_counts_from_its_very_instant(
-    process: Process, organization_id: UUID, clock: SetClock, activated_at: datetime, owed: str
+    process: Process, organization_id: UUID, activated_at: datetime, owed: str
 ) -> None:
-    clock.now = activated_at
+    process.time.now = activated_at
     activate(process, organization_id)
-    reckon(process, clock)
+    reckon(process)
     assert frozen(process, organization_id) == {"2026-02": owed}
 
 
@@ -133,14 +133,14 @@ def test_a_new_link_counts_from_its_very_instant(
     ],
 )
 def test_an_organization_owes_if_it_is_active_at_the_first_instant(
-    process: Process, clock: SetClock, status: Status, away: Away, *, owes: bool
+    process: Process, status: Status, away: Away, *, owes: bool
 ) -> None:
     organization_id = customer(process)
     left_at, back_at = away
-    clock.now = left_at
+    process.time.now = left_at
     set_status(process, organization_id, status)
     if back_at is not None:
-        clock.now = back_at
+        process.time.now = back_at
         set_status(process, organization_id, "active")
-    reckon(process, clock)
+    reckon(process)
     assert charged(process, organization_id) == ([("2026-02", "1.50")] if owes else [])

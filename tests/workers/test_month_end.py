@@ -36,7 +36,7 @@ def closed(process: Process) -> list[str]:
 
 
 def test_a_month_is_closed_five_minutes_after_its_end_and_never_again(
-    installation: Installation, process: Process, clock: SetClock
+    installation: Installation, process: Process
 ) -> None:
     process.organization()
     for now, expected in (
@@ -45,62 +45,58 @@ def test_a_month_is_closed_five_minutes_after_its_end_and_never_again(
         (DUE, ["2026-01"]),
         (moment("2026-02-28 12:00"), ["2026-01"]),
     ):
-        clock.now = now
+        process.time.now = now
         process.month_end.run()
-        installation.process(clock).month_end.run()  # One that has just started.
+        installation.process(process.time).month_end.run()  # One that has just started.
         assert closed(process) == expected
 
 
 def test_after_a_downtime_the_oldest_month_comes_first_and_a_tick_has_its_bound(
-    process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+    process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(months, "MONTHS_MAX", 2)
     process.organization()
-    clock.now = moment("2026-06-10")
+    process.time.now = moment("2026-06-10")
     assert [process.month_end.run() for _ in range(4)] == [2, 2, 1, 0]
     assert closed(process) == ["2026-01", "2026-02", "2026-03", "2026-04", "2026-05"]
 
 
-def test_months_that_are_over_for_long_and_not_closed_are_counted(
-    process: Process, clock: SetClock
-) -> None:
+def test_months_that_are_over_for_long_and_not_closed_are_counted(process: Process) -> None:
     assert scrape(process, "clock")["months_overdue"] == 0
     process.organization()
     for now, overdue in (("2026-02-01 01:04", 0), ("2026-02-01 01:06", 1), ("2026-03-02", 2)):
-        clock.now = moment(now)
+        process.time.now = moment(now)
         assert scrape(process, "clock")["months_overdue"] == overdue
     process.month_end.run()
     assert scrape(process, "clock")["months_overdue"] == 0
 
 
-def test_before_the_first_wallet_there_is_nothing_to_close(
-    process: Process, clock: SetClock
-) -> None:
+def test_before_the_first_wallet_there_is_nothing_to_close(process: Process) -> None:
     for now in ("2026-02-10", "2026-03-10"):
-        clock.now = moment(now)
+        process.time.now = moment(now)
         assert process.month_end.run() == 0
     process.organization()
-    clock.now = moment("2026-04-10")
+    process.time.now = moment("2026-04-10")
     process.month_end.run()
     assert closed(process) == ["2026-03"]
 
 
-def test_a_clock_that_is_set_back_closes_nothing_twice(process: Process, clock: SetClock) -> None:
+def test_a_clock_that_is_set_back_closes_nothing_twice(process: Process) -> None:
     process.organization()
-    clock.now = DUE
+    process.time.now = DUE
     process.month_end.run()
-    clock.now = moment("2026-01-20")
+    process.time.now = moment("2026-01-20")
     assert process.month_end.run() == 0
-    clock.now = DUE
+    process.time.now = DUE
     assert process.month_end.run() == 0
     assert closed(process) == ["2026-01"]
 
 
 def test_of_two_processes_at_once_one_closes_the_month(
-    installation: Installation, process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+    installation: Installation, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process.organization()
-    clock.now = DUE
+    process.time.now = DUE
     process.cut_off.live()
     later = SetClock(DUE + MICROSECOND)  # At the same microsecond both write the same bytes.
     other = installation.process(later).month_end
@@ -117,7 +113,7 @@ def test_of_two_processes_at_once_one_closes_the_month(
 
 
 def test_the_month_is_over_by_the_databases_clock_if_the_own_one_agrees(
-    process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+    process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process.organization()
     del process.shared_clock  # That of the container, which asks the database.
@@ -129,7 +125,7 @@ def test_the_month_is_over_by_the_databases_clock_if_the_own_one_agrees(
         (DUE - APART, DUE, []),
         (DUE - timedelta(seconds=1), DUE, ["2026-01"]),
     ):
-        clock.now = own
+        process.time.now = own
         monkeypatch.setattr(process.views, "server_time", lambda told=of_the_server: told)
         process.month_end.run()
         assert closed(process) == expected
@@ -156,13 +152,13 @@ def test_a_service_whose_clock_is_ahead_closes_and_charges_nothing(
 
 
 @pytest.fixture
-def jumped(process: Process, clock: SetClock) -> SetClock:
+def jumped(process: Process) -> SetClock:
     """A clock that has jumped ahead over two ends of months; returned is the time that passes."""
-    passed = SetClock(clock.now)
+    passed = SetClock(process.time.now)
     process.monotonic = lambda: passed().timestamp()
     process.organization()
     process.cut_off.live()
-    clock.now = moment("2026-03-20")
+    process.time.now = moment("2026-03-20")
     for _ in range(2):
         process.cut_off.live()
         process.organization()  # It is dated by this clock.
@@ -172,31 +168,31 @@ def jumped(process: Process, clock: SetClock) -> SetClock:
 
 
 def test_a_clock_that_has_jumped_ahead_is_believed_after_a_steady_day(
-    process: Process, clock: SetClock, jumped: SetClock
+    process: Process, jumped: SetClock
 ) -> None:
-    for each in (clock, jumped):
+    for each in (process.time, jumped):
         each.forward(hours=24)
     assert process.month_end.run() == 2
 
 
 def test_a_clock_that_has_jumped_ahead_and_back_closes_at_the_right_time(
-    process: Process, clock: SetClock, jumped: SetClock
+    process: Process, jumped: SetClock
 ) -> None:
-    clock.now = jumped()
+    process.time.now = jumped()
     process.cut_off.live()
     assert process.month_end.run() == 0
-    for each in (clock, jumped):
+    for each in (process.time, jumped):
         each.now = DUE
     assert process.month_end.run() == 1
     assert closed(process) == ["2026-01"]
 
 
 def test_a_clock_that_has_jumped_ahead_is_believed_once_an_operator_closes_a_month(
-    installation: Installation, process: Process, clock: SetClock, jumped: SetClock
+    installation: Installation, process: Process, jumped: SetClock
 ) -> None:
-    assert jumped() < clock()
-    other = installation.process(clock)
-    other.month_end.close("2026-01", Cause(clock(), "by hand", "os:ann"))
+    assert jumped() < process.time()
+    other = installation.process(process.time)
+    other.month_end.close("2026-01", Cause(process.time(), "by hand", "os:ann"))
     assert process.month_end.run() == 1
     assert closed(process) == ["2026-01", "2026-02"]
     actors = [each.actor for each in events(process) if isinstance(each, Month.Closed)]
@@ -213,12 +209,12 @@ def test_a_clock_that_has_jumped_ahead_is_believed_once_an_operator_closes_a_mon
     ],
 )
 def test_an_operator_closes_only_the_next_month_that_has_ended(
-    process: Process, clock: SetClock, month: str, why: str
+    process: Process, month: str, why: str
 ) -> None:
     process.organization()
-    clock.now = DUE
+    process.time.now = DUE
     process.month_end.run()
-    clock.now = moment("2026-04-30 23:59")
+    process.time.now = moment("2026-04-30 23:59")
     with pytest.raises(NotPossible, match=why):
         process.month_end.close(month, process.cause())
     assert closed(process) == ["2026-01"]

@@ -51,32 +51,30 @@ def other(installation: Installation, clock: SetClock) -> Process:
 
 
 @pytest.fixture
-def organization_id(process: Process, clock: SetClock) -> UUID:
+def organization_id(process: Process) -> UUID:
     """An organization that owes 1.50 for February, which has begun."""
     registered = customer(process)
-    clock.now = moment("2026-02-01 00:01")
+    process.time.now = moment("2026-02-01 00:01")
     return registered
 
 
-def tick(process: Process, clock: SetClock, at: str) -> int:
-    clock.now = moment(at)
+def tick(process: Process, at: str) -> int:
+    process.time.now = moment(at)
     return bill(process)
 
 
 @pytest.mark.any_database
-def test_missed_months_are_reckoned_each_as_of_its_own_first_instant(
-    process: Process, clock: SetClock
-) -> None:
+def test_missed_months_are_reckoned_each_as_of_its_own_first_instant(process: Process) -> None:
     organization_id = customer(process)
-    clock.now = moment("2026-02-20")
+    process.time.now = moment("2026-02-20")
     activate(process, organization_id)
-    clock.now = moment("2026-03-20")
+    process.time.now = moment("2026-03-20")
     set_fee(process, organization_id, "4")
-    clock.now = moment("2026-04-20")
+    process.time.now = moment("2026-04-20")
     set_status(process, organization_id, "suspended")
-    clock.now = moment("2026-05-20")
+    process.time.now = moment("2026-05-20")
     set_status(process, organization_id, "active")
-    tick(process, clock, "2026-06-02 09:00")
+    tick(process, "2026-06-02 09:00")
     assert charged(process, organization_id) == [
         ("2026-02", "1.50"),
         ("2026-03", "3.00"),
@@ -86,72 +84,66 @@ def test_missed_months_are_reckoned_each_as_of_its_own_first_instant(
 
 
 @pytest.mark.any_database
-def test_a_short_balance_is_tried_again_a_day_later_and_not_before(
-    process: Process, clock: SetClock
-) -> None:
+def test_a_short_balance_is_tried_again_a_day_later_and_not_before(process: Process) -> None:
     organization_id = customer(process, balance="0")
-    tick(process, clock, "2026-02-01 00:01")
+    tick(process, "2026-02-01 00:01")
     process.deposit(organization_id, "1.50")
-    assert tick(process, clock, "2026-02-01 23:59") == 0
-    clock.now = moment("2026-02-02 00:01") - timedelta(microseconds=1)
+    assert tick(process, "2026-02-01 23:59") == 0
+    process.time.now = moment("2026-02-02 00:01") - timedelta(microseconds=1)
     assert bill(process) == 0
-    assert tick(process, clock, "2026-02-02 00:01") == 1
+    assert tick(process, "2026-02-02 00:01") == 1
     assert charged(process, organization_id) == FEBRUARY
 
 
 @pytest.mark.any_database
-def test_a_later_month_is_frozen_at_its_time_and_waits_for_the_older_one(
-    process: Process, clock: SetClock
-) -> None:
+def test_a_later_month_is_frozen_at_its_time_and_waits_for_the_older_one(process: Process) -> None:
     organization_id = customer(process, fee="3", balance="1")
-    tick(process, clock, "2026-02-28 23:00")
+    tick(process, "2026-02-28 23:00")
     set_fee(process, organization_id, "1")
-    tick(process, clock, "2026-03-01 00:01")
+    tick(process, "2026-03-01 00:01")
     set_fee(process, organization_id, "9")
     owed = {"2026-02": "3.00", "2026-03": "1.00"}
     assert frozen(process, organization_id) == owed
-    tick(process, clock, "2026-03-02 00:01")
+    tick(process, "2026-03-02 00:01")
     assert charged(process, organization_id) == []
     process.deposit(organization_id, "2")
-    tick(process, clock, "2026-03-03 00:01")
+    tick(process, "2026-03-03 00:01")
     assert charged(process, organization_id) == [("2026-02", "3.00")]
     process.deposit(organization_id, "1")
-    tick(process, clock, "2026-03-04 00:01")
+    tick(process, "2026-03-04 00:01")
     assert charged(process, organization_id) == [*owed.items()]
     assert failures(process) == []
 
 
 @pytest.mark.any_database
 def test_what_is_owed_is_charged_though_the_organization_was_suspended_since(
-    process: Process, clock: SetClock
+    process: Process,
 ) -> None:
     organization_id = customer(process, balance="0")
-    tick(process, clock, "2026-02-01 00:01")
+    tick(process, "2026-02-01 00:01")
     set_status(process, organization_id, "suspended")
     process.deposit(organization_id, "1.50")
-    tick(process, clock, "2026-02-02 00:01")
+    tick(process, "2026-02-02 00:01")
     assert charged(process, organization_id) == FEBRUARY
 
 
 @pytest.mark.any_database
 def test_a_clock_that_goes_back_a_month_and_forth_again_charges_nothing_twice(
-    process: Process, clock: SetClock
+    process: Process,
 ) -> None:
     organization_id = customer(process)
     for at in ("2026-03-02", "2026-02-10", "2026-01-20", "2026-03-03"):
-        tick(process, clock, at)
+        tick(process, at)
     assert charged(process, organization_id) == [("2026-02", "1.50"), ("2026-03", "1.50")]
 
 
 @pytest.mark.any_database
-def test_a_round_has_bounds_and_those_who_cannot_pay_hold_up_nobody(
-    process: Process, clock: SetClock
-) -> None:
+def test_a_round_has_bounds_and_those_who_cannot_pay_hold_up_nobody(process: Process) -> None:
     organizations = []
     for balance in ("0", "0", "9", "9", "9"):
         organizations.append(customer(process, balance=balance))
-        clock.forward(seconds=1)  # The oldest organization has the first turn.
-    clock.now = moment("2026-02-01 00:01")
+        process.time.forward(seconds=1)  # The oldest organization has the first turn.
+    process.time.now = moment("2026-02-01 00:01")
     counts = []
     for _ in range(4):
         count = bill(process, most=2)
@@ -160,28 +152,26 @@ def test_a_round_has_bounds_and_those_who_cannot_pay_hold_up_nobody(
     assert [charged(process, each) for each in organizations] == 2 * [[]] + 3 * [FEBRUARY]
 
 
-def test_however_many_cannot_pay_a_fee_is_found(process: Process, clock: SetClock) -> None:
+def test_however_many_cannot_pay_a_fee_is_found(process: Process) -> None:
     """A statement of PostgreSQL has 65,535 values at most, and one of SQLite 250,000 or fewer."""
     due = fall_due(process, customer(process), "2026-01")
     process.projector.catch_up()
     resting, look = {f"fee {each}" for each in range(260_000)}, process.due_list.fees
-    (found,) = process.views.read(look, clock(), resting, 9)
+    (found,) = process.views.read(look, process.time(), resting, 9)
     assert found.id == due
-    assert process.views.read(look, clock(), resting | {found.owner}, 9) == []
+    assert process.views.read(look, process.time(), resting | {found.owner}, 9) == []
 
 
 @pytest.mark.any_database
-def test_fees_are_charged_in_the_order_in_which_they_fell_due(
-    process: Process, clock: SetClock
-) -> None:
+def test_fees_are_charged_in_the_order_in_which_they_fell_due(process: Process) -> None:
     organizations = []
     for _ in range(4):
         organizations.append(customer(process))
-        clock.forward(seconds=1)
+        process.time.forward(seconds=1)
     first = [(each, "2026-01") for each in reversed(organizations)]
     for each in first:  # All at one moment.
         fall_due(process, *each)
-    clock.now = moment("2026-03-01 00:01")
+    process.time.now = moment("2026-03-01 00:01")
     assert bill(process) == 12
     then = [(each, month) for each in organizations for month in ("2026-02", "2026-03")]
     order = [(each.organization_id, each.month) for each in process.events(MonthlyFee.Charged)]
@@ -189,11 +179,11 @@ def test_fees_are_charged_in_the_order_in_which_they_fell_due(
 
 
 def test_what_is_settled_is_not_looked_at_again(
-    process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+    process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     customer(process)
     customer(process, fee="0")
-    tick(process, clock, "2026-02-01 00:01")
+    tick(process, "2026-02-01 00:01")
 
     def looked(*_: object) -> None:
         message = "nothing is due"
@@ -202,19 +192,16 @@ def test_what_is_settled_is_not_looked_at_again(
     for asked in ("history", "find", "follow"):  # The head tells whether it is the same log still.
         monkeypatch.setattr(process.log, asked, looked)
     for _ in range(10):
-        clock.forward(days=2)
+        process.time.forward(days=2)
         process.monthly_fees.run()
 
 
 def test_a_process_that_starts_again_looks_only_at_months_after_the_newest_fee(
-    installation: Installation,
-    process: Process,
-    clock: SetClock,
-    monkeypatch: pytest.MonkeyPatch,
+    installation: Installation, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     customer(process)
-    tick(process, clock, "2026-05-01 00:01")
-    later = installation.process(clock)
+    tick(process, "2026-05-01 00:01")
+    later = installation.process(process.time)
     asked: list[str] = []
     active_at = later.links.active_at
 
@@ -224,23 +211,23 @@ def test_a_process_that_starts_again_looks_only_at_months_after_the_newest_fee(
 
     monkeypatch.setattr(later.links, "active_at", watched)
     bill(later)
-    tick(later, clock, "2026-06-01 00:01")
+    tick(later, "2026-06-01 00:01")
     assert asked == ["2026-06"]
 
 
 def test_what_is_owed_is_told_to_operators_without_a_word_about_the_customer(
-    process: Process, clock: SetClock, caplog: pytest.LogCaptureFixture
+    process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "workers.fees")
     organization_id = customer(process, balance="0")
-    tick(process, clock, "2026-02-01 00:01")
+    tick(process, "2026-02-01 00:01")
     (told,) = caplog.messages
     assert told == (
         f"{organization_id} owes the fee of 2026-02: The wallet balance does not cover this charge:"
         " 1.50 USD is required, 0.00 USD is available."
     )
     process.deposit(organization_id, "2")
-    tick(process, clock, "2026-02-02 00:01")
+    tick(process, "2026-02-02 00:01")
     assert caplog.messages[1:] == [f"the fee of 2026-02 was charged to {organization_id}"]
 
 
@@ -311,11 +298,10 @@ def test_another_process_may_do_all_of_it_in_between(
         Kill("committer.commit", "after", is_frozen=True, is_charged=True),
     ],
 )
-def test_a_process_that_is_killed_leaves_the_rest_to_the_next(  # noqa: PLR0913  # Fixtures are named one by one.
+def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
     process: Process,
     other: Process,
     organization_id: UUID,
-    clock: SetClock,
     monkeypatch: pytest.MonkeyPatch,
     kill: Kill,
 ) -> None:
@@ -324,7 +310,7 @@ def test_a_process_that_is_killed_leaves_the_rest_to_the_next(  # noqa: PLR0913 
         bill(process)
     assert frozen(other, organization_id) == (dict(FEBRUARY) if kill.is_frozen else {})
     assert charged(other, organization_id) == (FEBRUARY if kill.is_charged else [])
-    clock.forward(seconds=3)
+    process.time.forward(seconds=3)
     assert bill(other) == (0 if kill.is_charged else 1)
     assert charged(other, organization_id) == FEBRUARY
     assert failures(other) == []
@@ -332,11 +318,7 @@ def test_a_process_that_is_killed_leaves_the_rest_to_the_next(  # noqa: PLR0913 
 
 @pytest.mark.any_database
 def test_what_is_frozen_stays_whatever_changes_before_the_charge(
-    process: Process,
-    other: Process,
-    organization_id: UUID,
-    clock: SetClock,
-    monkeypatch: pytest.MonkeyPatch,
+    process: Process, other: Process, organization_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     around(monkeypatch, process, "committer.commit", before=failing(Killed()))
     with pytest.raises(Killed):
@@ -346,7 +328,7 @@ def test_what_is_frozen_stays_whatever_changes_before_the_charge(
     activate(other, organization_id)
     activate(other, organization_id)
     set_fee(other, organization_id, "7")
-    clock.forward(seconds=3)
+    process.time.forward(seconds=3)
     assert bill(other) == 1
     assert charged(other, organization_id) == FEBRUARY
     assert fee_of(other, organization_id).is_charged
@@ -378,24 +360,21 @@ def test_a_server_whose_clock_is_ahead_has_nobody_charge_early(
 
 
 def test_an_unknown_outcome_is_settled_by_the_log(
-    process: Process, organization_id: UUID, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+    process: Process, organization_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     around(monkeypatch, process, "committer.commit", after=failing(ServiceUnavailable()))
     bill(process)
-    clock.now += PAUSE
+    process.time.now += PAUSE
     assert bill(process) == 0
     assert charged(process, organization_id) == FEBRUARY
 
 
 @pytest.mark.any_database
 def test_the_error_of_one_organization_stops_no_other_and_is_not_the_end(
-    process: Process,
-    clock: SetClock,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    process: Process, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second, third = (customer(process) for _ in range(3))
-    clock.now = moment("2026-02-01 00:01")
+    process.time.now = moment("2026-02-01 00:01")
     history, broken = process.log.history, [second]
 
     def fragile(stream_id: UUID) -> object:
@@ -415,12 +394,12 @@ def test_the_error_of_one_organization_stops_no_other_and_is_not_the_end(
 
 @pytest.mark.any_database
 def test_a_fee_of_nobody_holds_up_nobody(
-    process: Process, organization_id: UUID, clock: SetClock, caplog: pytest.LogCaptureFixture
+    process: Process, organization_id: UUID, caplog: pytest.LogCaptureFixture
 ) -> None:
     nobody = uuid4()
     fall_due(process, nobody, "2026-01")
     assert bill(process) == 1
-    clock.now = moment("2026-03-01 00:01")
+    process.time.now = moment("2026-03-01 00:01")
     assert bill(process) == 1
     assert frozen(process, nobody) == {"2026-01": "0.000001"}
     assert list(frozen(process, organization_id)) == ["2026-02", "2026-03"]
@@ -429,10 +408,10 @@ def test_a_fee_of_nobody_holds_up_nobody(
 
 @pytest.mark.any_database
 def test_a_log_that_is_gone_is_not_asked_for_every_organization(
-    process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+    process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     organizations = [customer(process) for _ in range(FAILURES_MAX + 2)]
-    clock.now = moment("2026-02-01 00:01")
+    process.time.now = moment("2026-02-01 00:01")
     asked: list[UUID] = []
 
     def gone(stream_id: UUID) -> None:

@@ -28,17 +28,17 @@ def audited(process: Process) -> int | None:
     return None if note is None else process.observed.audit()["audit_failures"]
 
 
-def test_it_runs_once_a_night_from_two_o_clock_on(process: Process, clock: SetClock) -> None:
-    clock.now = clock.now.replace(hour=1, minute=59)
+def test_it_runs_once_a_night_from_two_o_clock_on(process: Process) -> None:
+    process.time.now = process.time.now.replace(hour=1, minute=59)
     assert process.nightly_audit.run() is None
     assert audited(process) is None
-    clock.forward(minutes=1)
+    process.time.forward(minutes=1)
     process.nightly_audit.run()
     assert audited(process) == 0
     begun: list[int] = []
     process.nightly_audit.witnesses = lambda: begun.append(1) or []  # type: ignore[func-returns-value]  # It must not.
     for hours in (1, 20):
-        clock.forward(hours=hours)
+        process.time.forward(hours=hours)
         process.nightly_audit.run()
     assert begun == []
 
@@ -54,16 +54,16 @@ def test_it_goes_on_with_the_next_slice(process: Process, monkeypatch: pytest.Mo
 
 
 def test_what_it_finds_is_logged_measured_and_said(
-    process: Process, clock: SetClock, caplog: pytest.LogCaptureFixture
+    process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
     with process.databases.keys.writing() as connection:
         connection.exec_driver_sql("UPDATE stored_events SET topic = 'x.y' WHERE rowid = 2")
-    clock.forward(hours=1)
+    process.time.forward(hours=1)
     with caplog.at_level(logging.CRITICAL):
         process.nightly_audit.run()
     assert "audit: position 2" in caplog.text
     assert audited(process) == 2
-    clock.forward(hours=1)
+    process.time.forward(hours=1)
     shown = scrape(process, "clock")
     assert (shown["audit_failures"], shown["audit_age_seconds"]) == (2, 3600)
     assert isnan(shown["checkpoint_outside_age_seconds"])
@@ -71,17 +71,17 @@ def test_what_it_finds_is_logged_measured_and_said(
 
 
 def test_the_age_of_the_proof_outside_is_measured_where_there_is_a_sink(
-    installation: Installation, process: Process, clock: SetClock
+    installation: Installation, process: Process
 ) -> None:
     installation.environment["CHECKPOINT_SINK"] = str(installation.directory)
-    process = installation.process(clock)
+    process = installation.process(process.time)
     assert process.observed.audit()["checkpoint_outside_age_seconds"] == 0.0
-    clock.forward(hours=1)
+    process.time.forward(hours=1)
     process.checkpoints.run()
-    clock.forward(hours=1)
+    process.time.forward(hours=1)
     assert process.observed.audit()["checkpoint_outside_age_seconds"] == 3600
     assert "checkpoints" in {each.check for each in examine(process) if each.severity == "fault"}
-    clock.forward(hours=1)
+    process.time.forward(hours=1)
     process.checkpoints.make()
     process.checkpoints.deliver()
     assert process.observed.audit()["checkpoint_outside_age_seconds"] == 0.0

@@ -158,19 +158,6 @@ def test_equal_orders_are_interchangeable_and_what_is_left_goes_back(orders: Ord
     check_order_lab(lab)
 
 
-def test_links_that_race_for_one_lost_order_take_it_once(orders: Orders) -> None:
-    lab = orders()
-    plan = lab.plan()
-    links = [lab.request(plan) for _ in range(3)]
-    for number, link in enumerate(links):
-        arm(lab.network, "order", UNKNOWN["unknown, done" if not number else "unknown, not done"])
-        lab.work(link)
-    lab.settle()
-    active = [link for link in links if lab.link(link).stage is Stage.ACTIVE]
-    assert (len(active), len(lab.book.orders)) == (1, 1)
-    check_order_lab(lab)
-
-
 def test_two_links_whose_replies_were_lost_take_an_order_each(orders: Orders) -> None:
     lab = orders()
     plan = lab.plan()

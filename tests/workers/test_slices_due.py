@@ -87,45 +87,45 @@ def test_a_slice_that_is_newer_than_the_read_model_is_worked_on_by_its_own_messa
 
 
 def test_a_slice_of_a_killed_worker_is_free_after_its_lease(
-    process: Process, clock: SetClock, installation: Installation
+    process: Process, installation: Installation
 ) -> None:
     organization_id = process.organization()
     job_id = process.create_job(organization_id, numbers(1))
     process.projector.catch_up()
-    hold(process, organization_id, job_id, clock() + LEASE)
-    other = installation.process(clock, CountingProvider())
-    clock.forward(seconds=LEASE.total_seconds() - 0.001)
+    hold(process, organization_id, job_id, process.time() + LEASE)
+    other = installation.process(process.time, CountingProvider())
+    process.time.forward(seconds=LEASE.total_seconds() - 0.001)
     other.due_work.answer(job_id, 0)
     other.due_work.beat()
     assert (started(process), other.publisher.backlog("lookup")) == ([], 0)
-    clock.forward(seconds=0.001)
+    process.time.forward(seconds=0.001)
     other.due_work.beat()
     assert other.publisher.backlog("lookup") == 1
     other.due_work.answer(job_id, 0)
     assert is_finished(process, job_id)
 
 
-def test_a_clock_that_was_set_back_keeps_no_slice(process: Process, clock: SetClock) -> None:
+def test_a_clock_that_was_set_back_keeps_no_slice(process: Process) -> None:
     organization_id = process.organization()
     job_id = process.create_job(organization_id, numbers(1))
-    hold(process, organization_id, job_id, clock() + 1_001 * LEASE)
+    hold(process, organization_id, job_id, process.time() + 1_001 * LEASE)
     process.due_work.answer(job_id, 0)
     assert is_finished(process, job_id)
 
 
 def test_a_slice_in_hand_is_taken_by_no_other_process_and_here_not_even_when_it_lapses(
-    process: Process, provider: CountingProvider, clock: SetClock, installation: Installation
+    process: Process, provider: CountingProvider, installation: Installation
 ) -> None:
     job_id = process.create_job(process.organization(), numbers(1))
     process.projector.catch_up()
-    other = installation.process(clock, CountingProvider())
+    other = installation.process(process.time, CountingProvider())
 
     def last() -> None:
         for _ in range(5):
-            clock.forward(seconds=LEASE.total_seconds() / 2)
+            process.time.forward(seconds=LEASE.total_seconds() / 2)
             process.due_work.beat()
             other.due_work.answer(job_id, 0)
-        clock.forward(seconds=LEASE.total_seconds() + 1)
+        process.time.forward(seconds=LEASE.total_seconds() + 1)
         process.due_work.answer(job_id, 0)
 
     provider.on_call(1, last)
@@ -135,11 +135,11 @@ def test_a_slice_in_hand_is_taken_by_no_other_process_and_here_not_even_when_it_
 
 
 def test_a_store_that_is_lost_costs_a_second_lookup_and_no_second_settlement(
-    process: Process, provider: CountingProvider, clock: SetClock, installation: Installation
+    process: Process, provider: CountingProvider, installation: Installation
 ) -> None:
     job_id = process.create_job(process.organization(), numbers(3))
     other_provider = CountingProvider(down=[numbers(1)[0]])
-    other = installation.process(clock, other_provider)
+    other = installation.process(process.time, other_provider)
 
     def lose() -> None:
         process.counters.clear(SLICES)
@@ -154,7 +154,7 @@ def test_a_store_that_is_lost_costs_a_second_lookup_and_no_second_settlement(
 
 
 def test_a_slice_that_fails_rests_ever_longer_and_is_given_up_after_minutes(
-    process: Process, provider: CountingProvider, clock: SetClock
+    process: Process, provider: CountingProvider
 ) -> None:
     job_id = process.create_job(process.organization(), numbers(1))
     process.projector.catch_up()
@@ -162,12 +162,12 @@ def test_a_slice_that_fails_rests_ever_longer_and_is_given_up_after_minutes(
     for rest in RESTS:
         with pytest.raises(KeyError):
             process.due_work.answer(job_id, 0)
-        clock.forward(seconds=rest.total_seconds() - 0.001)
+        process.time.forward(seconds=rest.total_seconds() - 0.001)
         process.due_work.answer(job_id, 0)  # It finds nothing.
-        clock.forward(seconds=0.001)
+        process.time.forward(seconds=0.001)
     with pytest.raises(KeyError):
         process.due_work.answer(job_id, 0)
-    clock.forward(minutes=5)
+    process.time.forward(minutes=5)
     process.due_work.answer(job_id, 0)
     job = process.log.get(BulkJob, job_id)
     assert (len(started(process)), job.failed) == (5, {0})

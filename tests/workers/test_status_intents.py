@@ -7,13 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from domain.errors import ProvisioningError
 from domain.links.network import LinkStatus, NoSuchEndpoint
 from domain.links.set_status import Target
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
-from tests.workers.places import When, die
 from workers.driving import CALL
 
 pytestmark = pytest.mark.any_database
@@ -70,23 +68,6 @@ def test_the_log_ends_with_the_status_that_the_network_has(
     was_done = FAULTS[fault].when == "after"
     assert lab.link(link_id).status == (target if was_done else before)
     assert at_network(lab, link_id) == lab.link(link_id).status
-    check(lab)
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("place", [1, 2])
-@pytest.mark.parametrize("way", WAYS)
-def test_an_intent_is_settled_by_what_the_network_shows(
-    lab: Lab, way: tuple[Call, LinkStatus, Target], place: int, when: When
-) -> None:
-    call, before, target = way
-    link_id = a_link(lab, before)
-    lab.network.calls.clear()
-    lab.commits.at(place, when, die)  # The intent, and its outcome.
-    assert not lab.live(lambda: lab.switch(link_id, target))
-    lab.settle()
-    assert lab.network.count(call) == (1 if place == 2 else 0)  # Nobody tells it again.
-    assert lab.link(link_id).status == (target if place == 2 else before)
     check(lab)
 
 
@@ -165,16 +146,6 @@ def test_an_endpoint_that_has_gone_settles_the_intent_without_a_change(
     lab.clock.forward(seconds=5)
     lab.sweep()
     assert (lab.link(link_id).status, lab.link(link_id).open_call) == (before, None)
-
-
-def test_a_request_that_is_held_up_after_its_intent_tells_the_network_nothing(lab: Lab) -> None:
-    link_id = a_link(lab, "active")
-    lab.commits.at(1, "after", lambda: lab.clock.forward(seconds=CALL.total_seconds()))
-    with pytest.raises(ProvisioningError):
-        lab.process.link_status.run(lab.link(link_id), "suspended", lab.process.cause())
-    assert lab.network.count("suspend") == 0
-    assert (lab.link(link_id).status, lab.link(link_id).open_call) == ("active", None)
-    check(lab)
 
 
 @pytest.mark.parametrize("after_s", [1, 4])

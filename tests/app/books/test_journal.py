@@ -1,5 +1,6 @@
 """Postings in cents: how they are rounded, for whom, and divided among files."""
 
+import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +14,7 @@ from app.books.journal import (
     CENT,
     DEFAULT,
     EACH,
+    TIME_ZONES,
     Booked,
     Move,
     book,
@@ -32,8 +34,11 @@ from domain.months import months_before
 from tests.installation import Installation, Process, SetClock
 from tests.projections.a_year import Year
 from tests.seeds import sqlite_seed
-from tests.workers.fees import clock_at
+from tests.workers.fees import clock_at, moment
 
+BERLIN, AHEAD, BEHIND = "Europe/Berlin", "Pacific/Kiritimati", "Pacific/Pago_Pago"
+
+ZONES = (TIME_ZONES / "zones").read_text().split()
 clock = clock_at("2026-01-20")
 
 
@@ -43,10 +48,11 @@ def process(tmp_path: Path, clock: SetClock) -> Iterator[Process]:
         yield made.process(clock)
 
 
-def single(process: Process, month: str) -> list[Booked]:
+def single(process: Process, month: str, zone: str = "UTC") -> list[Booked]:
     log = process.log
     balance = month_balance(log, month)
-    return [*book(moves_of(log, month, balance), balance, month, single=True)]
+    moves = moves_of(log, month, balance, time_zone=zone)
+    return [*book(moves, balance, month, single=True)]
 
 
 def cents(booked: list[Booked]) -> dict[tuple[UUID | None, str], int]:
@@ -87,7 +93,9 @@ def test_the_postings_of_each_organization_add_up_to_its_statement_within_a_cent
         year.trade(3.0)
     months = [f"2026-{month:02}" for month in range(1, 9)]
     for month in months:
-        booked, posted = single(process, month), cents(single(process, month))
+        booked = single(process, month, random.Random(f"{seed} {month}").choice(ZONES))
+        posted = cents(booked)
+        assert posted == cents(single(process, month)), "only days are others in another zone"
         assert {f"{each.move.day:%Y-%m}" for each in booked} <= {month}, "none is of a closed one"
         assert len({each.number for each in booked if each.move.organization_id}) == sum(
             1 for each in booked if each.move.organization_id
@@ -106,6 +114,40 @@ def test_the_postings_of_each_organization_add_up_to_its_statement_within_a_cent
         for opening, after in month_balance(process.log, month).lines:
             its = sum(n for (_, account), n in posted.items() if account == after.account)
             assert its == in_cents(after.micros) - in_cents(opening.micros)
+
+
+DAYS = [  # In the order of time: a moment, a zone, and the day of the books.
+    ("2026-02-01 03:00", "America/New_York", "2026-02-01"),  # There it is still January.
+    ("2026-02-10 09:59", AHEAD, "2026-02-10"),
+    ("2026-02-10 10:00", AHEAD, "2026-02-11"),
+    ("2026-02-10 10:59", BEHIND, "2026-02-09"),
+    ("2026-02-10 11:00", BEHIND, "2026-02-10"),
+    ("2026-02-10 18:15", "Asia/Kathmandu", "2026-02-11"),
+    ("2026-02-10 23:30", "UTC", "2026-02-10"),
+    ("2026-03-28 22:30", BERLIN, "2026-03-28"),
+    ("2026-03-28 23:00", BERLIN, "2026-03-29"),  # A day of 23 hours.
+    ("2026-03-29 21:59", BERLIN, "2026-03-29"),
+    ("2026-03-29 22:00", BERLIN, "2026-03-30"),
+    ("2026-03-31 23:30", BERLIN, "2026-03-31"),  # There it is April.
+    ("2026-10-24 22:00", BERLIN, "2026-10-25"),  # A day of 25 hours.
+    ("2026-10-25 22:59", BERLIN, "2026-10-25"),
+    ("2026-10-25 23:00", BERLIN, "2026-10-26"),
+    ("2028-02-28 23:00", BERLIN, "2028-02-29"),
+    ("2028-02-29 23:00", BERLIN, "2028-02-29"),
+]
+
+
+def test_a_day_is_that_of_the_zone_and_never_of_another_month(
+    process: Process, clock: SetClock
+) -> None:
+    owner = process.organization("1.00")
+    for number, (at, _, _) in enumerate(DAYS):
+        clock.now = moment(at)
+        process.accounts.move("deposit", owner, 10_000 + number, at, process.cause())
+    for number, (at, zone, day) in enumerate(DAYS):
+        balance = month_balance(process.log, at[:7])
+        moves = moves_of(process.log, at[:7], balance, time_zone=zone)
+        assert [str(it.day) for it in moves if it.micros == 10_000 + number] == [day], (at, zone)
 
 
 NUMBERED = ("10001", "10002", "10001", None)
@@ -136,7 +178,8 @@ def test_the_account_of_each_customer_ends_at_its_balance_rounded_once(
     )
     for month in months_before("2026-01", "2026-06"):
         balance = month_balance(log, month)._replace(by_customer=True)
-        customers, moves = balance.closing.numbers, [*moves_of(log, month, balance)]
+        zone, customers = (AHEAD, BEHIND)[seed], balance.closing.numbers
+        moves = [*moves_of(log, month, balance, time_zone=zone)]
         its = moves if mode == "single" else daily(moves)
         booked = book(its, balance, month, single=mode == "single")
         for each in booked:

@@ -84,17 +84,9 @@ def test_what_was_used_is_a_table_that_gives_the_same() -> None:
     assert "\n".join(map(",".join, again.used())) == used
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        TABLE.encode("utf-8-sig"),
-        TABLE.replace("\n", "\r\n").encode(),
-        TABLE.replace(",", " , ").encode(),
-    ],
-    ids=["byte order mark", "CR LF", "spaces"],
-)
-def test_a_table_may_be_dressed_otherwise(data: bytes) -> None:
-    assert Rates(data, "USD").adding_up()("", MILLION, "EUR", SUNDAY) == 1_200_000
+def test_a_table_may_be_dressed_otherwise() -> None:
+    for text in ("\ufeff" + TABLE, TABLE.replace("\n", "\r\n"), TABLE.replace(",", " , ")):
+        assert rates(text).adding_up()("", MILLION, "EUR", SUNDAY) == 1_200_000
 
 
 HEAD = "is not Date, or another currency than EUR"
@@ -113,6 +105,8 @@ NO_DATE = "is no date such as 2026-01-31 or 31.01.2026"
         ("Date,USD\n2 October,1\n", f"line 2, column Date: '2 October' {NO_DATE}"),
         ("Date,USD\n@,1,08\n", "line 2, column 3: '08' has no currency above it"),
         ("Date,USD,\n@,,7\n", "line 2, column 3: '7' has no currency above it"),
+        ('Date,USD\n@,"' + "1" * 200_000, "line 2: field larger than field limit (131072)"),
+        ("Date,USD\n" + "@,1\n" * (TABLE_BYTES_MAX // 12), "is larger than 4194304 bytes"),
     ],
 )
 def test_what_is_wrong_is_told_by_line_and_column(text: str, told: str) -> None:
@@ -123,7 +117,7 @@ def test_what_is_wrong_is_told_by_line_and_column(text: str, told: str) -> None:
 
 @pytest.mark.parametrize(
     "cell",
-    ["0", "0.000", "-1", "1e3", "NaN", "n/a", "=1+1", "\u0661", "9" * 200, "1.", "\ufffd", "1 2"],
+    ["0", "0.000", "-1", "1e3", "NaN", "n/a", "=1+1", "\u0661", "9" * 200, "1.", "\ufffd", "1\0"],
 )
 def test_a_cell_that_is_no_rate_is_shown_in_part(cell: str) -> None:
     with pytest.raises(FileRefused) as refused:
@@ -131,21 +125,8 @@ def test_a_cell_that_is_no_rate_is_shown_in_part(cell: str) -> None:
     assert refused.value.lines == [f"line 2, column USD: {cell[:40]!r} is no rate above zero"]
 
 
-@pytest.mark.parametrize(
-    ("data", "told"),
-    [
-        (TABLE.encode("utf-16"), "line"),
-        (b"Date,USD\n2026-10-02,1\0", "is no rate above zero"),
-        (b'Date,USD\n2026-10-02,"' + b"1" * 200_000, "field larger than field limit"),
-        (b"Date,USD\n" + b"2026-10-02,1\n" * (TABLE_BYTES_MAX // 12), "is larger than 4194304"),
-    ],
-)
-def test_what_is_no_table_is_refused_at_once(data: bytes, told: str) -> None:
-    with pytest.raises(FileRefused, match=told):
-        Rates(data, "USD")
-
-
-def test_a_table_as_large_as_may_be_is_read_and_told_of_in_few_lines() -> None:
-    with pytest.raises(FileRefused) as refused:
-        Rates(b"Date,USD\n" + b"2026-10-02,x\n" * 300_000, "USD")
-    assert len(refused.value.lines) == 20
+def test_of_what_is_no_table_little_is_told() -> None:
+    for data in (TABLE.encode("utf-16"), b"Date,USD\n" + b"2026-10-02,x\n" * 300_000):
+        with pytest.raises(FileRefused) as refused:
+            Rates(data, "USD")
+        assert 0 < len(refused.value.lines) <= 20

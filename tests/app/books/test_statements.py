@@ -46,7 +46,7 @@ class Books:
 
     def from_log(self, month: str, *, is_final: bool | None = None) -> Found:
         found = statements_of(self.process.log, month)
-        if is_final is not None and found.is_final is not is_final:
+        if is_final is not None and (found.closed_at is not None) is not is_final:
             return {}
         return {(each.organization_id, month): each for each in found.statements}
 

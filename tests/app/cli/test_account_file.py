@@ -13,6 +13,8 @@ from domain.catalogue.file_errors import FileRefused
 WHOLE: dict[str, Any] = json.loads(DEFAULT.read_bytes())
 CODES = WHOLE["xero"]["accounts"]
 LETTERS = "must be 1 to 10 letters and digits"
+WRONG_ZONES = ("Europe/Berln", "europe/berlin", "../UTC", "posix/UTC", "localtime", "", None, 1, [])
+NO_ZONE = "time_zone: must be the name of a time zone, such as Europe/Berlin"
 NAMED = "must be a name that begins with a letter or digit"
 
 
@@ -97,6 +99,7 @@ def test_each_customer_may_have_an_account_by_its_number() -> None:
             ["xero.accounts.Rounding: must not be that of a liability"],
         ),
         (with_codes(Incom="200"), ["xero.accounts.Incom: is unknown"]),
+        *(({**WHOLE, "time_zone": each}, [NO_ZONE]) for each in WRONG_ZONES),
         *(
             (with_codes(Income=code), [f"xero.accounts.Income: {LETTERS}"])
             for code in (200, None, "", "=1", "12345678901", "20\n")

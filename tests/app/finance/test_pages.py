@@ -15,6 +15,7 @@ from app.books.margin import margin_of
 from app.finance import words
 from app.http.finance.page import KIND_NAMES
 from domain.accounts.approvals import WaitsForApproval
+from domain.cause import Cause
 from projections.finance.figures import Figures, Wanted, cursor_of
 from projections.finance.views import VIEWS
 from projections.models.transactions import KINDS
@@ -44,14 +45,8 @@ def test_a_refund_leads_to_its_charge_and_back(shop: Shop) -> None:
 
 def test_what_an_operator_did_names_the_operator(shop: Shop) -> None:
     process = shop.process
-    cause = process.cause("cli-7")
-    process.accounts.move(
-        "deposit",
-        shop.other,
-        1_000_000,
-        "bank-7",
-        type(cause)(cause.at, cause.request_id, "os:alice"),
-    )
+    cause = Cause(process.cause().at, "cli-7", "os:alice")
+    process.accounts.move("deposit", shop.other, 1_000_000, "bank-7", cause)
     process.projector.catch_up()
     (story, *_) = ROW.findall(shop.get("/transactions?kind=deposit"))
     page = shop.get(story)

@@ -50,8 +50,7 @@ class Buyer(Tenant):
 
     def create(self, called: str = BASIC, key: str = "", **body: Any) -> TestResponse:
         """Ask for a link with one of the plans."""
-        headers = {"Idempotency-Key": key} if key else {}
-        return self.post(LINKS, json={"plan_id": self.plans[called], **body}, headers=headers)
+        return self.post(LINKS, json={"plan_id": self.plans[called], **body}, key=key)
 
     def link(self, called: str = BASIC, **body: Any) -> dict[str, Any]:
         """Buy a link and return it."""
@@ -66,8 +65,7 @@ class Buyer(Tenant):
             **body,
             **({"add": [self.plans[each] for each in body["add"]]} if "add" in body else {}),
         }
-        headers = {"Idempotency-Key": key} if key else {}
-        return self.open("PUT", f"{LINKS}/{link['id']}/plans", json=named, headers=headers)
+        return self.open("PUT", f"{LINKS}/{link['id']}/plans", key, json=named)
 
     def read(self, link: dict[str, Any], more: str = "", **query: object) -> TestResponse:
         return self.get(f"{LINKS}/{link['id']}{more}", query_string=query)

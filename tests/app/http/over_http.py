@@ -3,18 +3,19 @@
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from threading import Thread
 from typing import Any
 
+import pytest
 from werkzeug.datastructures import Headers
 from werkzeug.wrappers import Request
 
 from app.bootstrap.container import Container
 from app.http.application import Bridge, create_server
 from app.http.server.listening import Server, bind, listen
-from tests.app.http.service import DescribedClient, Tenant
+from tests.app.http.service import DescribedClient, Service, Tenant
 
 HOST = "127.0.0.1"
 JOIN_S = 45.0
@@ -46,6 +47,24 @@ def serving(container: Container, *, many: bool = False, finish_s: float = 10.0)
     bridge = Bridge(container, many=many)
     with running(create_server(bridge, listeners(), finish_s)) as port:
         yield port
+
+
+class Behind:
+    """A service behind a server of its own, until it is closed."""
+
+    def __init__(self, service: Service, *, many: bool = True) -> None:
+        self.service, self.stack = service, ExitStack()
+        self.bridge = Bridge(service.container, many=many)
+        self.server = create_server(self.bridge, listeners(), 10)
+        self.port = self.stack.enter_context(running(self.server))
+
+    def leave_to_threads(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let the loop answer nothing by itself."""
+        loop = self.bridge.loop
+        monkeypatch.setattr(loop, "start", lambda environ, _: (loop.owner(environ), None))
+
+    def close(self) -> None:
+        self.stack.close()
 
 
 class OverHttp(DescribedClient):

@@ -20,6 +20,7 @@ from app.settings import Settings
 from domain.accounts.organization import OF_MACHINES, SCOPES, Organization
 from domain.cause import Cause, Clock, utc_now
 from projections.engine.freshness import wait_until_projected
+from tests.app.cli.shell import Shell
 from tests.app.http.described import described, differences, operation_of
 from tests.app.http.remembered import build_paths_once, remembered
 from tests.installation import Parts
@@ -90,7 +91,8 @@ class Service:
             "DATABASE_URL": f"sqlite:///{directory}/service.db",
             "SIGNING_KEYS": str(directory / "keys"),
         }
-        self.container = Parts(Settings.from_env({**DEFAULTS, **files, **environment}), clock)
+        self.directory, self.environment = directory, {**DEFAULTS, **files, **environment}
+        self.container = Parts(Settings.from_env(self.environment), clock)
         self.sender = self.container.webhook_sender = KeepingSender()  # type: ignore[assignment]  # It has the shape of it.
         if migrated:
             if "DATABASE_URL" not in environment and not (directory / "service.db").exists():
@@ -136,14 +138,17 @@ class Service:
         client_id = f"cl_{self.container.accounts.new_id().hex}"
         return self.container.client(organization_id, client_id, f"s-{client_id}", scopes)
 
+    def shell(self) -> Shell:
+        """Run commands on the installation, as another process does."""
+        return Shell(self.directory, self.environment)
+
+    def ask_for_token(self, client_id: str, secret: str = "", **more: str) -> TestResponse:
+        secret = secret or f"s-{client_id}"
+        form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
+        return self.client.post("/auth/token", data={**form, **more})
+
     def token(self, client_id: str, **more: str) -> str:
-        form = {
-            "grant_type": "client_credentials",
-            "client_id": client_id,
-            "client_secret": f"s-{client_id}",
-            **more,
-        }
-        reply = self.client.post("/auth/token", data=form)
+        reply = self.ask_for_token(client_id, **more)
         assert reply.status_code == 200, reply.text
         return str(reply.json["access_token"])
 
@@ -179,8 +184,10 @@ class Tenant:
     def post(self, path: str, **options: Any) -> TestResponse:
         return self.open("POST", path, **options)
 
-    def open(self, method: str, path: str, **options: Any) -> TestResponse:
-        headers = {**self.headers, **options.pop("headers", {})}
+    def open(self, method: str, path: str, key: str = "", **options: Any) -> TestResponse:
+        """Send a request, perhaps under an `Idempotency-Key`."""
+        keyed = {"Idempotency-Key": key} if key else {}
+        headers = {**self.headers, **keyed, **options.pop("headers", {})}
         return self.service.client.open(path, method=method, headers=headers, **options)
 
     def look_up(self, number: str, **headers: str) -> TestResponse:
@@ -206,6 +213,9 @@ class Tenant:
         reply = self.post("/v1/webhooks", json={"url": url, **more})
         assert reply.status_code == 201, reply.text
         return str(reply.json["data"]["id"])
+
+    def deliveries(self, webhook_id: str) -> list[dict[str, Any]]:
+        return list(self.get(f"/v1/webhooks/{webhook_id}/deliveries").json["data"]["data"])
 
     def test_delivery(self, webhook_id: str) -> str:
         """Have an endpoint told a test, and return the id of the delivery when it is listed."""

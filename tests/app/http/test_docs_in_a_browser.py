@@ -138,19 +138,6 @@ def test_a_page_of_the_reference_can_be_read_on_a_phone_within_a_second(
         assert page.value(ALL_SHOWN % "bash")
 
 
-def test_the_page_to_try_shows_operations_and_opens_one(browser: Browser, docs: str) -> None:
-    operation = "#operations-Links-create_link"
-    with visited(browser, docs) as page:
-        page.open(f"{docs}/try")
-        page.until("document.querySelectorAll('.opblock').length > 20")
-        page.click(f"{operation} .opblock-summary-control")
-        page.until(f"document.querySelector('{operation} .responses-table')")
-        assert "INSUFFICIENT_BALANCE" in page.text(operation)
-        for width in WIDTHS:
-            page.resize(width)
-            assert page.value(OVERFLOW) == 0, width
-
-
 def test_the_search_leads_to_an_operation_by_its_path_and_by_a_field(
     browser: Browser, docs: str
 ) -> None:
@@ -164,16 +151,6 @@ def test_the_search_leads_to_an_operation_by_its_path_and_by_a_field(
             page.until(
                 f"location.href.includes('/reference-links#') && location.hash.includes('{path}')"
             )
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_colours_are_those_of_the_system(browser: Browser, docs: str, scheme: str) -> None:
-    with browser.page(dark=scheme == "dark") as page:
-        page.open(docs)
-        ink, back = page.value(
-            "['color', 'backgroundColor'].map(each => getComputedStyle(document.body)[each])"
-        )
-        assert (sum(channels(ink)) > sum(channels(back))) is (scheme == "dark")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -201,12 +178,3 @@ def test_on_paper_a_guide_shows_every_language_and_no_navigation(
                 "[...document.querySelectorAll('pre')].every(each => each.checkVisibility())"
             )
             assert page.value(OVERFLOW) == 0
-
-
-def test_a_slash_too_many_leads_to_the_pages(page: Page, docs: str) -> None:
-    page.open(f"{docs}/")
-    assert page.value("location.pathname").endswith("/docs")
-
-
-def channels(colour: str) -> list[int]:
-    return [int(each) for each in colour.removeprefix("rgb(").removesuffix(")").split(",")]

@@ -59,6 +59,10 @@ NO_LINE = {
     "another protocol": get(b"Host: a", first=b"GET /livez RTSP/1.0"),
     "HTTP/1.2": get(b"Host: a", first=b"GET / HTTP/1.2"),
     "HTTP/0.9": b"GET /\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\r\n\r\n",
+    "a target without a slash": get(b"Host: a", first=b"GET livez HTTP/1.1"),
+    "a target beyond ASCII": get(b"Host: a", first=b"GET /\xff HTTP/1.1"),
+    "no colon": get(b"Host: a", b"bad header"),
     "NUL in the target": get(b"Host: a", first=b"GET /\0 HTTP/1.1"),
     "NUL in a value": get(b"Host: a", b"X: a\0b"),
     "NUL in a name": get(b"Host: a", b"X\0: a"),
@@ -79,6 +83,7 @@ NO_LINE = {
     "a length with a sign": post(b"Content-Length: +1"),
     "a negative length": post(b"Content-Length: -1"),
     "an empty length": post(b"Content-Length:"),
+    "a letter as a length": post(b"Content-Length: x"),
     "a length over 64 bits": post(b"Content-Length: 18446744073709551617"),
     "a space before the colon": post(b"Content-Length : 1"),
     "chunked twice": post(b"Transfer-Encoding: chunked, chunked", body=b"0\r\n\r\n"),
@@ -120,6 +125,7 @@ REFUSED = {
         f"coding {odd}": (post(b"Transfer-Encoding: " + odd.encode()), 501, "This method")
         for odd in ("gzip", "gzip, chunked", "identity", "xchunked", '"chunked"')
     },
+    "a tunnel": (get(b"Host: a", first=b"CONNECT a:443 HTTP/1.1"), 501, "This method"),
     "large chunks": (chunks((b"10000\r\n" + b" " * 0x10000 + b"\r\n") * 17), 413, "The body"),
     "101 headers": (get(b"Host: a", *[b"X: a"] * 100), 431, "There are over"),
     "a long extension of a chunk": (chunks(b"1;" + LONG), 431, "There are over"),

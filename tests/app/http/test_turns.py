@@ -6,7 +6,6 @@ import socket
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from threading import Event, current_thread
 from types import SimpleNamespace
 from typing import Any
@@ -14,14 +13,13 @@ from wsgiref.types import StartResponse
 
 import pytest
 
-from app.http.application import Bridge, create_server
-from app.http.edge.request import caller_address, current_request_id
+from app.http.edge.request import current_request_id
 from app.http.server import loop as server_loop
 from app.http.server.threads import COMPUTING_MAX
 from app.security.tokens import TokenVerifier
 from domain import limiter
 from domain.errors import Unauthorized
-from tests.app.http.over_http import HOST, Answer, listeners, read_all, running
+from tests.app.http.over_http import HOST, Answer, Behind, read_all
 from tests.app.http.service import Service, Tenant
 from tests.servers.guard import wait_for
 
@@ -29,20 +27,16 @@ pytestmark = pytest.mark.any_database
 
 PATIENCE_S = 20.0
 THREADS_OF_ONE = 4  # While others come.
-PLACES_OF_ONE = 512
 HELD = "/v1/account"  # Requests to it end when they are told.
 
 
-class House:
+class House(Behind):
     """A service behind its server, in which one operation can be held up."""
 
     def __init__(self, service: Service) -> None:
-        self.service, self.go = service, Event()
-        self.held = 0
-        self.bridge = Bridge(service.container, many=True)
+        super().__init__(service)
+        self.go, self.held = Event(), 0
         self._answer, self.bridge.loop.app = self.bridge.loop.app, self._held
-        self.stack = ExitStack()
-        self.port = self.stack.enter_context(running(create_server(self.bridge, listeners(), 10)))
 
     def _held(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
         if environ["PATH_INFO"] == HELD:
@@ -70,7 +64,7 @@ class House:
 
     def close(self) -> None:
         self.go.set()
-        self.stack.close()
+        super().close()
 
 
 def token_of(tenant: Tenant) -> str:
@@ -92,35 +86,6 @@ def house(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     assert made.ask("/v1/wallet", token_of(service.tenant())).status == 200
     yield made
     made.close()
-
-
-def test_who_holds_all_his_threads_keeps_nobody_else_waiting(house: House) -> None:
-    crowd, quiet = house.service.tenant(), house.service.tenant()
-    house.fill(crowd, 100)
-    assert wait_for(lambda: house.held == THREADS_OF_ONE, PATIENCE_S)
-    assert house.ask("/v1/wallet", token_of(quiet)).status == 200
-    assert house.ask("/auth/token", method="POST").status == 400
-    assert house.held == THREADS_OF_ONE
-
-
-def test_half_of_the_places_are_for_one_organization(house: House) -> None:
-    crowd, quiet = house.service.tenant(), house.service.tenant()
-    waiting = house.fill(crowd, THREADS_OF_ONE + PLACES_OF_ONE)
-    assert wait_for(lambda: house.held == THREADS_OF_ONE, PATIENCE_S)
-
-    def is_full() -> bool:
-        waiting.append(house.send("/v1/wallet", token_of(crowd)))
-        return house.ask("/v1/wallet", token_of(crowd)).status == 429
-
-    assert wait_for(is_full, PATIENCE_S)
-    refused = house.ask("/v1/wallet", token_of(crowd))
-    assert (refused.status, refused.code()) == (429, "RATE_LIMITED")
-    assert refused.headers["retry-after"] == "1"
-    assert refused.json()["error"]["details"] == {"retryable": True}
-    assert house.ask("/v1/wallet", token_of(quiet)).status == 200
-    house.go.set()
-    statuses = [each().status for each in waiting[: THREADS_OF_ONE + PLACES_OF_ONE]]
-    assert statuses == [200] * len(statuses), "who was in time is answered"
 
 
 def test_what_a_forged_token_claims_fills_nobodys_places(house: House) -> None:
@@ -190,8 +155,7 @@ def test_it_is_the_reply_of_a_thread(house: House, monkeypatch: pytest.MonkeyPat
         return answer.status, OWN.sub("", f"{kept} {answer.body.decode()}")
 
     by_the_loop = [reply(*each) for each in SENT]
-    made = house.bridge.loop
-    monkeypatch.setattr(made, "start", lambda environ, _: (made.owner(environ), None))
+    house.leave_to_threads(monkeypatch)
     assert by_the_loop == [reply(*each) for each in SENT]
 
 
@@ -237,14 +201,3 @@ def test_all_callers_of_a_probe_share_what_one_has_asked_for(
     assert len({each.body for each in answers}) <= 2 + (time.monotonic() - began_s)
     assert 1 <= len(looks) <= 2 + (time.monotonic() - began_s)
     assert house.ask(path, method="HEAD").body == b""
-
-
-def test_of_a_forwarded_chain_only_what_proxies_have_written_counts() -> None:
-    for chain, address in [
-        ("x" * 60_000 + ", [2001:db8::1]:443, 10.0.0.2", "2001:db8::/64"),
-        ("x" * 60_000 + ", " + "y" * 60_000, "10.0.0.1"),
-        ("192.0.2.7", "192.0.2.7"),
-    ]:
-        environ = {"REMOTE_ADDR": "10.0.0.1", "HTTP_X_FORWARDED_FOR": chain}
-        assert caller_address(environ, 2) == address
-        assert caller_address(environ, 0) == "10.0.0.1"

@@ -13,7 +13,7 @@ from domain.links.network import AddonUsage, NetworkStatus, Usage
 from domain.links.readings import STATUS_FRESH, PlanUsage, StatusReading, usage_of
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer
-from tests.installation import SetClock, wait_until
+from tests.installation import wait_until
 
 pytestmark = pytest.mark.any_database
 
@@ -100,10 +100,10 @@ def buyer(clocked_buyer: Buyer) -> Buyer:
 
 
 @pytest.fixture
-def link(buyer: Buyer, clock: SetClock) -> Link:
+def link(buyer: Buyer) -> Link:
     made = buyer.own()
     wait_until(lambda: buyer.process.readings.load([made.id]) != {})
-    clock.forward(hours=1)
+    buyer.time.forward(hours=1)
     return made
 
 
@@ -116,15 +116,15 @@ def now_at_network(buyer: Buyer, link: Link) -> NetworkStatus:
     return buyer.simulator.status(link.endpoint_id, timeout_s=1.0)
 
 
-def test_a_status_is_asked_for_once_in_a_minute(buyer: Buyer, link: Link, clock: SetClock) -> None:
+def test_a_status_is_asked_for_once_in_a_minute(buyer: Buyer, link: Link) -> None:
     first = now_at_network(buyer, link)
     assert ask(buyer, link) == (first, False, False)
-    clock.forward(seconds=STATUS_FRESH.total_seconds())
+    buyer.time.forward(seconds=STATUS_FRESH.total_seconds())
     assert ask(buyer, link) == (first, True, False)
-    clock.now += timedelta(microseconds=1)
+    buyer.time.now += timedelta(microseconds=1)
     assert ask(buyer, link) == (now_at_network(buyer, link), False, False)
     assert buyer.network.count("status") == 2
-    assert now_at_network(buyer, link).as_of == clock()
+    assert now_at_network(buyer, link).as_of == buyer.time()
 
 
 def test_a_link_that_the_network_never_told_of_has_the_status_of_the_log(
@@ -139,10 +139,10 @@ def test_a_link_that_the_network_never_told_of_has_the_status_of_the_log(
 
 
 def test_a_status_from_before_a_clock_was_set_back_is_not_fresh_for_ever(
-    buyer: Buyer, link: Link, clock: SetClock
+    buyer: Buyer, link: Link
 ) -> None:
     ask(buyer, link)
-    clock.forward(hours=-1)
+    buyer.time.forward(hours=-1)
     assert ask(buyer, link)[1:] == (False, False)
 
 

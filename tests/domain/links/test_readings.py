@@ -14,7 +14,7 @@ from domain.links.waiting import places_of
 from domain.months import month_of
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Patience
-from tests.installation import SetClock, wait_until
+from tests.installation import wait_until
 from tests.support.erasing import erase_months
 from workers.links import CreateEndpoint
 
@@ -27,10 +27,10 @@ def buyer(clocked_buyer: Buyer) -> Buyer:
 
 
 @pytest.fixture
-def link(buyer: Buyer, clock: SetClock) -> Link:
+def link(buyer: Buyer) -> Link:
     """A link that has been in use for an hour since it was made."""
     made = buyer.own("Europe", data_mb=1_000)
-    clock.forward(hours=1)
+    buyer.time.forward(hours=1)
     return made
 
 
@@ -63,24 +63,22 @@ def test_a_link_that_was_never_read_is_as_it_began(buyer: Buyer, link: Link, liv
     )
 
 
-def test_an_older_reading_does_not_replace_a_newer_one(
-    buyer: Buyer, link: Link, clock: SetClock
-) -> None:
+def test_an_older_reading_does_not_replace_a_newer_one(buyer: Buyer, link: Link) -> None:
     def a_newer_one() -> None:
-        clock.forward(minutes=5)
+        buyer.time.forward(minutes=5)
         read(buyer, link)
 
     buyer.network.after("usage", a_newer_one)
     read(buyer, link)
-    assert read(buyer, link, live=False).as_of == clock()
+    assert read(buyer, link, live=False).as_of == buyer.time()
 
 
 def test_a_log_that_takes_nothing_leaves_the_reading_whole_and_no_gap(
-    buyer: Buyer, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The news are lost, and the activation code that is stored after them has to follow on."""
     link = own_without_code(buyer)
-    clock.forward(hours=1)
+    buyer.time.forward(hours=1)
     log, failures = buyer.process.log, [OperationalError()]
     insert = log.insert
 
@@ -147,12 +145,10 @@ def test_the_activation_code_is_kept_sealed_and_not_asked_for_again(
     assert not any(code_of(buyer, link).lpa.encode() in each.state for each in stored)
 
 
-def test_an_activation_code_that_was_erased_is_not_fetched_again(
-    buyer: Buyer, link: Link, clock: SetClock
-) -> None:
+def test_an_activation_code_that_was_erased_is_not_fetched_again(buyer: Buyer, link: Link) -> None:
     asked = buyer.network.count("lpa")
-    clock.forward(days=31)
-    erase_months(buyer.process.vault, month_of(clock()))
+    buyer.time.forward(days=31)
+    erase_months(buyer.process.vault, month_of(buyer.time()))
     for live in (True, False):
         assert read(buyer, link, live=live).code is None
     assert buyer.network.count("lpa") == asked
@@ -180,10 +176,10 @@ def test_the_reads_of_one_request_have_one_time_together(buyer: Buyer, patience:
 
 
 def test_a_reader_that_finds_no_place_to_wait_takes_what_was_last_seen(
-    buyer: Buyer, link: Link, clock: SetClock
+    buyer: Buyer, link: Link
 ) -> None:
     seen = read(buyer, link)
-    clock.forward(hours=1)
+    buyer.time.forward(hours=1)
     full = buyer.open()
     full.waiting = places_of(0)
     reading = full.link_readings.read(buyer.link(link.id), full.cause(), live=True)
@@ -215,12 +211,12 @@ def test_the_status_of_a_reading_is_the_networks_while_it_can_be_asked(
 
 @pytest.mark.parametrize(("hours", "told"), [(6 * 24 + 12, 1), (7 * 24 + 12, 1), (9 * 24, 0)])
 def test_that_a_plan_ends_is_told_once_also_late_but_not_of_one_that_ended_long_ago(
-    buyer: Buyer, clock: SetClock, hours: int, told: int
+    buyer: Buyer, hours: int, told: int
 ) -> None:
     link = buyer.own("Europe", data_mb=1_000)
-    clock.forward(minutes=1)
+    buyer.time.forward(minutes=1)
     read(buyer, link)  # It has been used.
-    clock.forward(hours=hours)  # Of the week that the plan lasts.
+    buyer.time.forward(hours=hours)  # Of the week that the plan lasts.
     read(buyer, link)
     read(buyer, link)
     assert facts(buyer, link).count(Link.ExpiryNear.TOPIC) == told

@@ -17,7 +17,7 @@ from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.domain.asking import all_at_once
 from tests.domain.buying import Buyer, Gate, Patience
 from tests.faulty_network import Killed
-from tests.installation import PATIENCE_S, SetClock
+from tests.installation import PATIENCE_S
 
 TARGETS: list[Target] = ["suspended", "active"]
 SHORT_S = 0.05
@@ -117,15 +117,13 @@ def test_what_a_dead_process_left_open_is_taken_over_once_its_time_is_over(
 
 @pytest.mark.any_database
 @pytest.mark.usefixtures("short_calls")
-def test_a_reactivation_that_fails_is_not_told_as_done(
-    buyer: Buyer, link: Link, clock: SetClock
-) -> None:
+def test_a_reactivation_that_fails_is_not_told_as_done(buyer: Buyer, link: Link) -> None:
     """The log still has it as active, because whoever suspended it died before saying so."""
     buyer.network.after("suspend", Killed())
     with pytest.raises(Killed):
         buyer.switch(link.id, "suspended")
     assert (buyer.link(link.id).status, at_network(buyer, link)) == ("active", "suspended")
-    clock.forward(seconds=SHORT_S)
+    buyer.time.forward(seconds=SHORT_S)
     buyer.network.before("resume", Unavailable("down"))
     with pytest.raises(ProvisioningError):
         buyer.switch(link.id, "active")
@@ -156,19 +154,19 @@ def test_a_suspension_that_comes_while_another_request_looks_is_not_overlooked(
 
 @pytest.mark.any_database
 def test_a_slow_request_does_not_close_the_intent_of_the_one_after_it(
-    buyer: Buyer, link: Link, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+    buyer: Buyer, link: Link, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes back after its time-out, when another request has begun to undo it."""
     slow, next_one = Gate(), Gate()
     buyer.network.after("suspend", slow)
     first = buyer.switch_later(link.id, "suspended")
     slow.wait()
-    clock.forward(seconds=CALL_S)
+    buyer.time.forward(seconds=CALL_S)
     monkeypatch.setattr(driver, "CALL_S", SHORT_S)
     buyer.network.before("resume", next_one)
     second = buyer.switch_later(link.id, "active")
     next_one.wait()
-    clock.forward(seconds=0.001)  # Otherwise both write the same bytes.
+    buyer.time.forward(seconds=0.001)  # Otherwise both write the same bytes.
     slow.open()
     first.exception(PATIENCE_S)
     assert getattr(buyer.link(link.id).open_call, "status", None) == "active"

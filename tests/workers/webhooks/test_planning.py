@@ -6,7 +6,7 @@ import pytest
 
 from domain.webhooks.commands import Changes
 from domain.webhooks.messages import TEST
-from tests.installation import Process, SetClock, numbers
+from tests.installation import Process, numbers
 from tests.projections.looking import place_of
 from tests.workers.webhooks.lab import Lab, plan, planner_of
 from workers.webhook_planner import BACK, WebhookPlanner
@@ -131,13 +131,13 @@ def test_a_planner_that_dies_before_it_rings_has_planned_and_the_beat_rings(
 
 @pytest.mark.parametrize("keeps_tables", [True, False])
 def test_without_its_position_it_starts_72_hours_back(
-    lab: Lab, process: Process, clock: SetClock, *, keeps_tables: bool
+    lab: Lab, process: Process, *, keeps_tables: bool
 ) -> None:
     owner = process.organization()
     endpoint = lab.endpoint(owner)
     process.deposit(owner, "1.00", "old")
     lab.plan()
-    clock.forward(hours=BACK.total_seconds() / 3600, seconds=1)
+    process.time.forward(hours=BACK.total_seconds() / 3600, seconds=1)
     process.deposit(owner, "1.00", "new")
     lab.settle()
     before = [each.id for each in lab.deliveries(owner, endpoint)]

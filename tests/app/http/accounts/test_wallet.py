@@ -1,7 +1,5 @@
 """The balance, its threshold and the transactions of an organization."""
 
-from datetime import date, timedelta
-
 import pytest
 
 from app.http.edge.input import PAGE_MAX, PAST_ALL
@@ -65,17 +63,6 @@ def test_a_moment_may_have_any_offset_and_a_page_may_be_past_the_end(service: Se
         assert tenant.transactions(page=page, kind="") == []
         assert tenant.transactions(page=page, kind="lookup") == []
     assert tenant.get(f"{TRANSACTIONS}?utm=1&utm=2").status_code == 200, "it is not read"
-
-
-@pytest.mark.any_database
-def test_a_date_is_its_first_instant_in_utc(service: Service) -> None:
-    tenant = service.tenant(balance="1.00")
-    [deposit] = tenant.transactions()
-    today = date.fromisoformat(deposit["charged_at"][:10])
-    tomorrow = str(today + timedelta(days=1))
-    assert len(tenant.transactions(**{"from": str(today), "to": tomorrow})) == 1
-    assert tenant.transactions(to=str(today)) == []
-    assert tenant.transactions(**{"from": tomorrow}) == []
 
 
 def test_while_the_projector_stands_still_the_log_answers_and_reads_are_delayed_only_a_little(

@@ -1,13 +1,8 @@
 """The plans that an organization can buy, and where they work."""
 
-from datetime import timedelta
-
 import pytest
 
-from tests.app.http.conftest import MakeService
-from tests.app.http.service import Service, Tenant, fields_of
-from tests.installation import SetClock
-from tests.plan_files import covering, import_plans, plan, stored
+from tests.app.http.service import Tenant, fields_of
 
 PLANS = "/v1/plans"
 # The upper case of ß is SS, South Sudan.
@@ -33,35 +28,3 @@ def test_a_filter_that_names_nothing_is_refused(acme: Tenant) -> None:
     }
     (problem,) = fields_of(acme.get(f"{PLANS}?sort=cost"))["sort"]
     assert problem == "Must be one of: name, -name, price, -price."
-
-
-def test_nobody_finds_the_plan_of_another(service: Service) -> None:
-    acme, rival = service.tenant(), service.tenant()
-    own = {"organization_id": str(acme.id), "retail_price": "0.01"}
-    import_plans(service.container, plan("Secret Łódź", **own))
-    service.container.projector.catch_up()
-    (found,) = acme.get(f"{PLANS}?search=łÓDŹ").json["data"]["data"]
-    for query in ("search=secret", f"search={found['id']}", "max_price=0.01", "sort=price"):
-        for tenant, sees in ((acme, True), (rival, False)):
-            listed = tenant.get(f"{PLANS}?{query}&per_page=1").json["data"]
-            assert (found in listed["data"]) == sees, query
-
-
-def test_a_price_that_takes_effect_is_the_price_from_then_on(make_service: MakeService) -> None:
-    clock = SetClock()
-    service = make_service(clock=clock)
-    tenant, parts = service.tenant(), service.container
-    import_plans(parts, plan("Own France", coverage=covering("FR")))
-    plan_id, starts_at = stored(parts, "Own France").id, clock.now + timedelta(minutes=5)
-    cause = service.cause()
-    parts.catalogue.change(plan_id, lambda it: it.price(5_000_000, cause, starts_at=starts_at))
-    parts.projector.catch_up()
-    etags = set()
-    for price in ("4.50", "5.00"):
-        listed = tenant.get(PLANS, query_string={"per_page": 100}).json["data"]["data"]
-        assert [each["partner_cost"] for each in listed if each["id"] == str(plan_id)] == [price]
-        reply = tenant.get(f"{PLANS}/{plan_id}")
-        assert reply.json["data"]["partner_cost"] == price
-        etags.add(reply.headers["ETag"])
-        clock.now = starts_at
-    assert len(etags) == 2

@@ -59,7 +59,7 @@ def test_members_are_counted_at_any_depth_and_below_the_bound_are_read(acme: Ten
         assert code_of(acme.post("/v1/webhooks", data=other, headers=JSON)) == "BAD_REQUEST"
 
 
-@pytest.mark.parametrize("letter", ["a", "\U0001f600", "\x00"])
+@pytest.mark.parametrize("letter", ["\U0001f600", "\x00"])
 def test_other_problems_are_few_and_short(
     acme: Tenant, with_a_body: list[Case], letter: str
 ) -> None:

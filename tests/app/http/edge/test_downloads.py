@@ -23,15 +23,16 @@ DOWN = "+15005550001"
 LIST = "GET /v1/transactions HTTP/1.1"
 
 
+@pytest.fixture(scope="module")
+def service(share_service: MakeService) -> Service:
+    """Which database its tables are read from matters to nothing."""
+    return share_service()
+
+
 @pytest.fixture
-def service(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """A service whose tables are wide; which database they are read from matters to nothing."""
+def port(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Serve tables that are wide."""
     monkeypatch.setattr(Transaction, "cells", lambda *_: [WIDE] * len(COLUMNS))
-    return make_service()
-
-
-@pytest.fixture
-def port(service: Service) -> Iterator[int]:
     # However slow a thread is: what it still answers at the end nobody would close any more.
     with serving(service.container, finish_s=PATIENCE_S) as port:
         yield port

@@ -4,12 +4,12 @@ import logging
 import re
 from base64 import b64encode
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from html.parser import HTMLParser
-from threading import Thread
 from typing import Any
 from uuid import UUID
 
@@ -29,12 +29,10 @@ from domain.accounts.organization import Organization
 from domain.cause import Cause
 from domain.links.handover import address_of, hand_over, load_handover
 from domain.links.link import HANDOVERS_MAX, Link
-from domain.provider_errors import Unavailable
 from tests.app.http.buying import FREE, LINKS, Buyer
-from tests.app.http.links.test_link_qr import of_png, of_svg, scan
+from tests.app.http.links.test_link_qr import image, of_png, of_svg, scan
 from tests.app.http.service import Service, code_of, fields_of
 from tests.plan_files import import_plans, plan
-from workers.links import CreateEndpoint
 
 pytestmark = pytest.mark.any_database
 
@@ -78,8 +76,7 @@ def read(reply: TestResponse) -> Read:
 
 
 def make(shop: Buyer, link: dict[str, Any], key: str = "", **body: Any) -> TestResponse:
-    headers = {"Idempotency-Key": key} if key else {}
-    return shop.post(f"{LINKS}/{link['id']}/handover", json=body, headers=headers)
+    return shop.post(f"{LINKS}/{link['id']}/handover", json=body, key=key)
 
 
 def page_of(shop: Buyer, link: dict[str, Any], **body: Any) -> str:
@@ -115,12 +112,6 @@ def test_a_page_has_what_a_phone_needs_and_nothing_of_the_person(acme: Buyer) ->
     link = acme.link(FREE, name="Anna Muster")
     path = page_of(acme, link, top_up_url=SHOP)
     reply = visit(acme, path)
-    assert (reply.status_code, reply.content_type) == (200, "text/html; charset=utf-8")
-    assert reply.headers["Cache-Control"] == "no-store"
-    assert reply.headers["Referrer-Policy"] == "no-referrer"
-    assert "noindex" in reply.headers["X-Robots-Tag"]
-    assert "script-src" not in reply.headers["Content-Security-Policy"]
-    assert reply.headers["Content-Security-Policy"].startswith("default-src 'none'")
     page, now = read(reply), acme.read(link).json["data"]
     ways = [now["apple_activation_url"], now["android_activation_url"]]
     assert page.all("a", "href") == [*ways, SHOP]
@@ -130,9 +121,7 @@ def test_a_page_has_what_a_phone_needs_and_nothing_of_the_person(acme: Buyer) ->
     assert scan(pixels, width) == link["lpa_profile"]
     for personal in ("Anna", link["iccid"], link["id"], str(link["msisdn"])):
         assert personal not in reply.text + path
-    assert not {tag for tag, _ in page.tags} & {"script", "form", "iframe", "img", "input"}
     assert acme.service.client.head(path).data == b""
-    assert acme.service.client.post(path).status_code == 405
 
 
 def test_a_phone_of_another_kind_finds_its_button_first(acme: Buyer) -> None:
@@ -224,39 +213,6 @@ def test_words_on_any_colour_can_be_read(colour: bytes) -> None:
     assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
-def test_the_picture_stands_alone_only_where_it_was_asked_for(acme: Buyer) -> None:
-    link = acme.link(FREE)
-    assert gone(acme, f"{page_of(acme, link)}/qr.png")
-    path = f"{page_of(acme, link, picture=True)}/qr.png"
-    assert visit(acme, path).content_type == "image/png"
-    assert visit(acme, path).headers["Cache-Control"] == "no-store"
-
-
-def test_a_code_that_cannot_be_had_gives_no_address(
-    acme: Buyer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def down(*_: object, **__: object) -> str:
-        raise Unavailable
-
-    network = acme.service.container.bare_network
-    with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(CreateEndpoint, "lpa", lambda *_: None)  # As in earlier releases.
-        meanwhile.setattr(network, "lpa", down)
-        link = acme.link(FREE)
-        assert code_of(make(acme, link)) == "NETWORK_UNAVAILABLE"
-    assert not gone(acme, page_of(acme, link))
-
-
-def test_the_newest_address_counts_until_it_is_revoked(acme: Buyer) -> None:
-    link = acme.link(FREE)
-    first, second = page_of(acme, link), page_of(acme, link)
-    assert (gone(acme, first), gone(acme, second)) == (True, False)
-    for _ in range(2):
-        reply = acme.open("DELETE", f"{LINKS}/{link['id']}/handover")
-        assert (reply.status_code, reply.json["data"]["url"]) == (200, None)
-        assert gone(acme, second)
-
-
 def test_what_a_mail_program_adds_opens_nothing_and_is_told_in_words(acme: Buyer) -> None:
     path = page_of(acme, acme.link(FREE))
     for more in ("/", "/qr.svg", "/a/b", ".", "%20"):
@@ -272,6 +228,7 @@ def test_pages_of_one_organization_are_drawn_one_at_a_time(
     with pictures.slot(shop.id):
         for path in (*paths, f"{paths[0]}/qr.png"):
             assert visit(shop, path).status_code == 429
+        assert image(shop, shop.link(FREE)).status_code == 429
         assert visit(acme, theirs).status_code == 200
     assert visit(shop, paths[0]).status_code == 200
 
@@ -407,25 +364,10 @@ HOSTILE = (
     *("javascript:alert(1)", "http://shop.example/", "https://", "https:///x", "//shop.example"),
     *("https://user@shop.example/", "https://shop.example\\@evil.example/", "https://a..example"),
     *("https://shop.example/\n", "https://shop.example/a b", 'https://shop.example/"><script>'),
-    *(
-        "https://shop.example/\u202e",
-        "https://münchen.example/",
-        "https://\u0430pple.com/",
-        "https://a",
-    ),
-    *(
-        "https://127.0.0.1/",
-        "https://[::1]/",
-        "https://shop.example:99999/",
-        "https://shop.example:8443/",
-    ),
-    *(
-        "data:text/html,x",
-        "https://shop.example/\x00",
-        f"https://shop.example/{'x' * 2_048}",
-        "",
-        7,
-    ),
+    *("https://shop.example/\u202e", "https://münchen.example/", "https://\u0430pple.com/"),
+    *("https://a", "https://127.0.0.1/", "https://[::1]/", "https://shop.example:99999/"),
+    *("https://shop.example:8443/", "data:text/html,x", "https://shop.example/\x00"),
+    *(f"https://shop.example/{'x' * 2_048}", "", 7),
 )
 
 
@@ -491,21 +433,11 @@ def test_a_key_gives_its_outcome_again_but_not_the_secret(
 
 
 def test_of_requests_at_once_one_address_counts(acme: Buyer) -> None:
-    link, paths = acme.link(FREE), list[str]()
-    threads = [Thread(target=lambda: paths.append(page_of(acme, link))) for _ in range(6)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert [gone(acme, each) for each in paths].count(False) == 1
-    with_one_key: list[TestResponse] = []
-    threads = [
-        Thread(target=lambda: with_one_key.append(make(acme, link, key="once"))) for _ in range(4)
-    ]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    link = acme.link(FREE)
+    with ThreadPoolExecutor(6) as pool:
+        paths = [*pool.map(lambda _: page_of(acme, link), range(6))]
+        assert [gone(acme, each) for each in paths].count(False) == 1
+        with_one_key = [*pool.map(lambda _: make(acme, link, key="once"), range(4))]
     assert [each.status_code for each in with_one_key] == [201] * 4
     assert len([each for each in with_one_key if each.json["data"]["url"]]) == 1
 

@@ -3,7 +3,6 @@
 import re
 import struct
 import zlib
-from threading import Event, Thread
 from typing import Any
 from uuid import UUID
 
@@ -16,12 +15,10 @@ from domain.links.link import Link
 from domain.provider_errors import Unavailable
 from tests.app.http.buying import FREE, LINKS, Buyer
 from tests.app.http.service import code_of
-from tests.servers.guard import wait_for
 from workers.links import CreateEndpoint
 
 pytestmark = pytest.mark.any_database
 
-PATIENCE_S = 20.0
 SVG, PNG = "image/svg+xml", "image/png"
 SIZES = (128, 129, 256, 2048)
 CODES = ("LPA:1$rsp.example$JQ-XK2F", "LPA:1$" + "h" * 120 + "$" + "M" * 128)
@@ -105,32 +102,6 @@ def test_a_png_is_private_and_not_packed_again(acme: Buyer) -> None:
     assert (width, scan(pixels, width)) == (2048, link["lpa_profile"])
     packed = acme.get(path, headers={"Accept": SVG, "Accept-Encoding": "gzip"})
     assert packed.headers["Content-Encoding"] == "gzip"
-
-
-def test_pictures_are_drawn_one_at_a_time_for_an_organization(
-    acme: Buyer, shop: Buyer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mine, others = acme.link(FREE), shop.link(FREE)
-    drawing, done, go_on = list[str](), list[int](), Event()
-
-    def slow(text: str, _: int) -> bytes:
-        drawing.append(text)
-        assert go_on.wait(PATIENCE_S)
-        return b""
-
-    monkeypatch.setattr(qr, "as_png", slow)
-    asked = [(acme, mine), (acme, mine), (shop, others)]
-    threads = [Thread(target=lambda a=a: done.append(image(*a).status_code)) for a in asked]
-    for each in threads:
-        each.start()
-    assert wait_for(lambda: len(drawing) == 2, PATIENCE_S)
-    pictures = acme.service.container.pictures
-    assert wait_for(lambda: pictures._waiting == 1, PATIENCE_S)  # noqa: SLF001  # The test looks in.
-    assert len({*drawing}) == 2, "one of each organization"
-    go_on.set()
-    for each in threads:
-        each.join(PATIENCE_S)
-    assert done == [200] * 3
 
 
 def test_a_code_that_is_not_stored_is_asked_for(

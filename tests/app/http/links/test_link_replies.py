@@ -71,6 +71,8 @@ def test_sums_notices_and_the_activation_code_to_its_last_character() -> None:
     shown = show_link(used(reading(WIDE, NARROW), 0.1, 0.2), {}, OFFERED)
     assert (shown.data_used_mb, shown.data_remaining_mb) == (0.3, 9_999.7), "to a kilobyte"
     assert [each.data_used_mb for each in shown.activations] == [0.1, 0.2]
+    never = show_link(reading(WIDE), {}, (("cancel",), timedelta(0)))
+    assert (never.capabilities, never.cancellable_until) == ([], None)
     code = network.ActivationCode("LPA:1$a.example/b$C+D E&é", "4711")
     shown = show_link(reading(WIDE, code=code), {}, OFFERED)
     assert (shown.lpa_profile, shown.confirmation_code) == (code.lpa, "4711")

@@ -1,13 +1,7 @@
 """Reading links: one by its id or its ICCID, all of them as a list."""
 
-from datetime import datetime, timedelta
-from typing import Any
-
-import pytest
-
 from app.adapters.networks.simulated.network import Fault
-from tests.app.http.buying import FREE, LINKS, MISSING, Buyer, buyer
-from tests.app.http.conftest import MakeService
+from tests.app.http.buying import FREE, LINKS, MISSING, Buyer
 from tests.app.http.service import code_of, fields_of
 
 
@@ -38,34 +32,6 @@ def test_what_names_no_link_is_a_404(acme: Buyer) -> None:
     assert acme.get(f"{LINKS}/{failed}").status_code == 404
 
 
-@pytest.mark.any_database
-def test_a_link_says_whether_and_until_when_it_can_be_cancelled(
-    make_service: MakeService, acme: Buyer
-) -> None:
-    def said(shop: Buyer, link: dict[str, Any]) -> tuple[bool, str | None]:
-        shop.service.until_projected("links")
-        [listed] = shop.get(f"{LINKS}?search={link['id']}").json["data"]["data"]
-        shown = [
-            ("cancel" in each["capabilities"], each["cancellable_until"])
-            for each in (link, listed, shop.read(link).json["data"])
-        ]
-        assert shown[0] == shown[1] == shown[2]
-        return shown[0]
-
-    link = acme.link(FREE)
-    bought_at = datetime.fromisoformat(link["created_at"])
-    is_able, until = said(acme, link)
-    assert (is_able, datetime.fromisoformat(until or "")) == (True, bought_at + timedelta(days=14))
-    play = f"/v1/sandbox/links/{link['id']}"
-    assert said(acme, acme.post(play, json={"action": "install"}).json["data"]) == (True, None)
-    ended = acme.open("DELETE", f"{LINKS}/{acme.link(FREE)['id']}").json["data"]
-    assert said(acme, ended) == (True, None)
-    shop = buyer(make_service(LINK_CANCEL_DAYS="0").start())
-    link = shop.link(FREE)
-    assert said(shop, link) == (False, None)
-    assert code_of(shop.post(f"{LINKS}/{link['id']}/cancel")) == "CANCEL_WINDOW_OVER"
-
-
 def test_a_search_finds_what_was_pasted(acme: Buyer) -> None:
     link = acme.link(FREE)
     number = acme.read(link).json["data"]["msisdn"]
@@ -93,39 +59,6 @@ def test_a_filter_of_links_that_says_nothing_is_refused(acme: Buyer) -> None:
     assert [*fields_of(acme.get(f"{LINKS}?search={'x' * 10_000}&plan_id=1&sort=up"))] == [
         *("search", "plan_id", "sort")
     ]
-
-
-def test_links_are_found_by_what_was_sold_and_when_it_ends(acme: Buyer) -> None:
-    """A date is its first instant; a plan finds only the links of who asks."""
-    shop, rival = buyer(acme.service), buyer(acme.service)
-
-    def listed(query: str, who: Buyer = shop) -> list[str]:
-        page = who.get(f"{LINKS}?{query}").json["data"]
-        assert page["meta"]["total"] >= len(page["data"])
-        return [each["id"] for each in page["data"]]
-
-    first, second = shop.link(FREE), shop.link(FREE)
-    ids = [first["id"], second["id"]]
-    shop.service.until_projected("links")
-    at, later = (each["created_at"] for each in (first, second))
-    plan = shop.plans[FREE]
-    assert listed(f"plan_id={plan}&sort=created_at&per_page=1&page=2") == [second["id"]]
-    assert listed(f"plan_id={plan.upper()}&sort=-created_at") == ids[::-1]
-    assert listed(f"plan_id={MISSING}") == []
-    assert set(listed(f"created_from={at}")) == set(ids)
-    assert listed("created_from=2099-01-01") == listed(f"created_to={at[:10]}") == []
-    assert set(listed("created_from=&created_to=2099-01-01&plan_id=&sort=&expires_before=")) == {
-        *ids
-    }
-    assert (listed("expires_before=2099-01-01"), later >= at) == ([], True)
-    play = f"/v1/sandbox/links/{second['id']}"
-    used = shop.post(play, json={"action": "use", "percent": 10}).json["data"]
-    shop.service.until_projected("links")
-    assert listed("expires_before=2099-01-01&status=active&search=8") == [second["id"]]
-    assert listed(f"expires_before={used['expires_at'][:10]}") == []
-    assert listed("sort=expires_at") == listed("sort=-expires_at") == ids[::-1]
-    for query in (f"plan_id={plan}", "sort=created_at", "expires_before=2099-01-01", "search=8"):
-        assert listed(query, rival) == [], query
 
 
 def test_a_flag_is_read_as_languages_write_it(acme: Buyer) -> None:

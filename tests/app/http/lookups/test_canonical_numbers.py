@@ -8,7 +8,6 @@ from phonenumbers import PhoneNumberFormat, PhoneNumberType
 
 from app.adapters.lookups.offline import canonical_of
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Service
 from tests.support.providers.twilio import ScriptedTwilio
 
 KEPT, MEANT = "+4407400123456", "+447400123456"
@@ -21,17 +20,10 @@ def twilio() -> Iterator[ScriptedTwilio]:
         yield made
 
 
-@pytest.fixture(params=["offline", "twilio"])
-def anyone(
-    request: pytest.FixtureRequest, twilio: ScriptedTwilio, make_service: MakeService
-) -> Service:
-    return make_service(**{**twilio.settings, "LOOKUP_PROVIDER": request.param}).start()
-
-
 def test_no_provider_is_asked_and_the_price_is_the_same(
-    anyone: Service, twilio: ScriptedTwilio
+    twilio: ScriptedTwilio, make_service: MakeService
 ) -> None:
-    acme = anyone.tenant()
+    acme = make_service(**twilio.settings).start().tenant()
     first, again = (acme.look_up(KEPT, **{"Idempotency-Key": "key-1"}).json for _ in range(2))
     anew = acme.post("/number-lookup", json={"phone_number": KEPT, "max_age": 0}).json
     read = acme.get(f"/number-lookup/lookups/{first['meta']['lookup_id']}").json

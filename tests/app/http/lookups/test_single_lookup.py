@@ -1,14 +1,9 @@
 """A single lookup: one number in, what is known of it out, and its charge."""
 
-from typing import Any
-
 import pytest
 
-from app.bootstrap.providers import LOOKUPS
 from app.http.lookups.input import NOT_AN_AGE, NOT_E164
-from tests.app.http.conftest import MakeService
 from tests.app.http.service import Tenant, fields_of
-from tests.contracts.scripted_lookup import ScriptedLookup
 
 pytestmark = pytest.mark.any_database
 
@@ -36,40 +31,6 @@ def test_a_body_is_read_strictly(acme: Tenant) -> None:
     for number in (*WRONG.split("|"), " 971508245915", 14155552671, 1.5, True, None, [], {}):
         reply = acme.post("/number-lookup", json={"phone_number": number})
         assert list(fields_of(reply)) == ["phone_number"], number
-
-
-@pytest.fixture
-def remote(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> Tenant:
-    """An organization whose provider is remote, so that answers are kept."""
-    monkeypatch.setitem(LOOKUPS, "scripted", lambda _: ScriptedLookup())
-    return make_service(LOOKUP_PROVIDER="scripted", SANDBOX="false").tenant()
-
-
-def test_an_answer_of_the_cache_may_not_be_older_than_asked_for(remote: Tenant) -> None:
-    def ask(**query: Any) -> Any:
-        query = {"phone_number": NUMBER, **query}
-        return remote.post("/number-lookup", query_string=query).json["meta"]
-
-    metas = [ask(), ask(), ask(max_age=60), ask(max_age=0)]
-    assert [each["source"] for each in metas] == ["live", "cache", "cache", "live"]
-    assert [each["provider"] for each in metas] == ["scripted"] * 4
-    in_body = {"phone_number": NUMBER, "max_age": 0.0}  # A whole number, as JSON writes it.
-    assert remote.post("/number-lookup", json=in_body).json["meta"]["source"] == "live"
-    both = {"query_string": {"max_age": 60}, "json": in_body}
-    assert remote.post("/number-lookup", **both).json["meta"]["source"] == "cache"
-    assert remote.balance() == "99.97"
-
-
-def test_a_repeated_request_gets_its_first_answer_and_one_of_another_age_is_another(
-    remote: Tenant,
-) -> None:
-    key = {"Idempotency-Key": "key-1"}
-    asked = [{"phone_number": NUMBER, "max_age": age} for age in (0, 0, 1)]
-    first, again, other = (
-        remote.post("/number-lookup", json=each, headers=key).json for each in asked
-    )
-    assert again["meta"]["lookup_id"] == first["meta"]["lookup_id"]
-    assert other["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"
 
 
 def test_an_age_that_is_none_is_refused(acme: Tenant) -> None:

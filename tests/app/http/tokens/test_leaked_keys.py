@@ -1,32 +1,16 @@
 """A key that leaked is renewed and revoked by commands while the service runs."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from time import monotonic
-from typing import Any
 
 import pytest
 
-from domain.cause import utc_now
 from tests.app.cli.shell import Shell
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Service, Tenant
-from tests.installation import SetClock
+from tests.app.http.service import Service
 
 NOTICED_WITHIN_S = 5  # In every process.
-FORM = {"grant_type": "client_credentials"}
 WEBHOOKS = "/v1/webhooks"
-
-
-def shell_of(service: Service) -> Shell:
-    """Run commands on the installation of a service, as another process does."""
-    settings = service.container.settings
-    changes = {
-        "DATABASE_URL": settings.database_url,
-        "SIGNING_KEYS": str(settings.signing_keys),
-        "SECRET_PEPPER": settings.secret_pepper,
-    }
-    return Shell(settings.signing_keys.parent, changes)
 
 
 def soon(service: Service, holds: Callable[[], bool]) -> None:
@@ -43,9 +27,8 @@ def key_of(shell: Shell, kind: str) -> str:
     return str(live[-1])
 
 
-def token_status(service: Service, client_id: str) -> int:
-    pair = (client_id, f"s-{client_id}")
-    return service.client.post("/auth/token", data=FORM, auth=pair).status_code
+def status_of(service: Service, client_id: str) -> int:
+    return service.ask_for_token(client_id).status_code
 
 
 def kids(service: Service) -> list[str]:
@@ -57,7 +40,7 @@ def test_tokens_of_a_revoked_signing_key_are_refused_soon_and_say_why(
     make_service: MakeService, *, renewed: bool
 ) -> None:
     service = make_service()
-    tenant, shell = service.tenant(), shell_of(service)
+    tenant, shell = service.tenant(), service.shell()
     leaked = key_of(shell, "signing")
     if renewed:
         shell.run("keys", "rotate")
@@ -77,48 +60,42 @@ def test_a_secret_that_was_used_since_the_renewal_outlives_a_revoked_pepper(
     make_service: MakeService, setting: str
 ) -> None:
     service = make_service(SECRET_PEPPER=setting)
-    shell = shell_of(service)
+    shell = service.shell()
     used, idle = (service.register_client(None) for _ in range(2))
     for client_id in (used, idle):
-        assert token_status(service, client_id) == 200
+        assert status_of(service, client_id) == 200
     leaked = key_of(shell, "pepper")
     shell.run("keys", "rotate", "pepper")
     newest = key_of(shell, "pepper")
     assert newest != leaked
     soon(service, lambda: service.container.pepper.newest().id == newest)
     for _ in range(2):
-        assert token_status(service, used) == 200
+        assert status_of(service, used) == 200
     done = shell.json("keys", "revoke", leaked, "--yes")
     assert done["clients"] == [idle]
     soon(service, lambda: leaked in service.container.pepper.revoked())
-    assert (token_status(service, idle), token_status(service, used)) == (401, 200)
+    assert (status_of(service, idle), status_of(service, used)) == (401, 200)
     assert leaked not in [*service.container.pepper.current()]
     late = shell.json("client", "rotate-secret", idle)
-    pair = (idle, late["client_secret"])
-    assert service.client.post("/auth/token", data=FORM, auth=pair).status_code == 200
-
-
-def deliveries(tenant: Tenant, webhook_id: str) -> list[dict[str, Any]]:
-    page = tenant.get(f"{WEBHOOKS}/{webhook_id}/deliveries").json["data"]
-    return [*page["data"]]
+    assert service.ask_for_token(idle, late["client_secret"]).status_code == 200
 
 
 def test_a_secret_of_a_revoked_webhook_key_signs_nothing_until_it_is_rotated(
     make_service: MakeService,
 ) -> None:
     service = make_service().start()
-    tenant, shell = service.tenant(), shell_of(service)
+    tenant, shell = service.tenant(), service.shell()
     webhook_id = tenant.webhook()
     leaked = key_of(shell, "webhooks")
     shell.run("keys", "rotate", "webhooks")
     first = tenant.test_delivery(webhook_id)
-    service.until(lambda: deliveries(tenant, webhook_id)[0]["status"] == "delivered")
+    service.until(lambda: tenant.deliveries(webhook_id)[0]["status"] == "delivered")
     done = shell.json("keys", "revoke", leaked, "--yes")
     assert done["endpoints"] == [webhook_id]
     soon(service, lambda: leaked in service.container.webhook_key.revoked())
     second = tenant.test_delivery(webhook_id)
-    service.until(lambda: deliveries(tenant, webhook_id)[0]["error"] == "secret_revoked")
-    waiting = deliveries(tenant, webhook_id)[0]
+    service.until(lambda: tenant.deliveries(webhook_id)[0]["error"] == "secret_revoked")
+    waiting = tenant.deliveries(webhook_id)[0]
     assert (waiting["id"], waiting["status"], waiting["attempts"]) == (second, "pending", 0)
     told = service.sender.to("https://hooks.example/")
     assert [each.headers["webhook-id"] for each in told] == [first]
@@ -126,19 +103,4 @@ def test_a_secret_of_a_revoked_webhook_key_signs_nothing_until_it_is_rotated(
     with service.container.views.writing() as connection:  # As if the pause had passed.
         states = service.container.webhook_deliveries.metadata.tables["webhook_health"]
         connection.execute(states.update().values(paused_until=None))
-    service.until(lambda: deliveries(tenant, webhook_id)[0]["status"] == "delivered")
-
-
-def test_an_old_secret_ends_by_itself(make_service: MakeService) -> None:
-    service = make_service()
-    shell, clients = shell_of(service), [service.register_client(None) for _ in range(2)]
-    soon_ended, at_once = clients
-    shell.json("client", "rotate-secret", soon_ended, "--old-ends", "1")
-    shell.json("client", "rotate-secret", at_once, "--old-ends", "0")
-    assert [token_status(service, each) for each in clients] == [200, 401]
-    ends = {
-        each["client_id"]: each["old_secret_ends"] for each in shell.json("client", "list")["data"]
-    }
-    assert [bool(ends[each]) for each in clients] == [True, False]
-    service.container.clock = SetClock(utc_now() + timedelta(hours=1))
-    assert [token_status(service, each) for each in clients] == [401, 401]
+    service.until(lambda: tenant.deliveries(webhook_id)[0]["status"] == "delivered")

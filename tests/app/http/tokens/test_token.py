@@ -42,17 +42,6 @@ def test_the_halves_of_basic_credentials_are_form_encoded(service: Service) -> N
         assert service.client.post(TOKEN, data=form, headers=headers).status_code == 200
 
 
-@pytest.mark.any_database
-def test_white_space_around_credentials_is_ignored(
-    service: Service, credentials: dict[str, str]
-) -> None:
-    for before, after in (("", "\n"), (" ", " "), ("\t", "\r\n"), ("", "\u00a0")):
-        padded = {name: f"{before}{value}{after}" for name, value in credentials.items()}
-        assert service.client.post(TOKEN, data=GRANT | padded).status_code == 200
-        headers = basic(padded["client_id"], padded["client_secret"])
-        assert service.client.post(TOKEN, data=GRANT, headers=headers).status_code == 200
-
-
 UNREADABLE = ["", " !", " YQ", " YWI=", " /w==", " OnM=", " YTo=", " %"]
 
 

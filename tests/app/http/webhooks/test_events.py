@@ -10,7 +10,7 @@ import pytest
 from app.http.webhooks.events import cursor_at
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
-from tests.app.http.webhooks.test_webhooks import WEBHOOKS, deliveries
+from tests.app.http.webhooks.test_webhooks import WEBHOOKS
 
 EVENTS = "/v1/events"
 NUMBER = "+14155552671"
@@ -53,7 +53,7 @@ def test_an_event_has_the_body_and_the_id_that_an_endpoint_is_told(
     while parts.webhook_planner.step():
         pass
     for webhook_id, missing in ((first, 1), (second, 2)):  # The first deposit, and the test.
-        told = {each["id"]: each for each in deliveries(tenant, webhook_id)}
+        told = {each["id"]: each for each in tenant.deliveries(webhook_id)}
         shown = {each["id"]: each["body"] for each in read(tenant, webhook_id=webhook_id)["data"]}
         assert told.keys() <= shown.keys()
         assert len(shown) == len(told) + missing
@@ -63,20 +63,6 @@ def test_an_event_has_the_body_and_the_id_that_an_endpoint_is_told(
             assert json.loads(kept.body) == one["body"] == shown[delivery_id]
     tenant.open("DELETE", f"{WEBHOOKS}/{second}")
     assert {each["id"] for each in read(tenant, webhook_id=second)["data"]} >= told.keys()
-
-
-def test_types_are_found_by_themselves_and_share_their_cursors(tenant: Tenant) -> None:
-    tenant.open("PATCH", "/v1/account", json={"low_balance_threshold": "25.00"})
-    tenant.deposit("5.00")
-    low = read(tenant, types="wallet.low_balance,job.finished")
-    assert types(low) == ["wallet.low_balance"]
-    assert types(read(tenant, after=low["next"])) == ["wallet.deposited"]
-    both = read(tenant, types="wallet.low_balance,wallet.deposited", limit=2)
-    assert (types(both), both["has_more"]) == (["wallet.deposited", "wallet.low_balance"], True)
-    rest = read(tenant, types="wallet.low_balance,wallet.deposited", after=both["next"])
-    assert (types(rest), rest["has_more"]) == (["wallet.deposited"], False)
-    nothing = read(tenant, types="link.failed", after=both["next"])
-    assert nothing == {"data": [], "next": both["next"], "has_more": False}
 
 
 def test_a_cursor_is_of_one_organization_and_nobody_makes_one_up(
@@ -94,13 +80,6 @@ def test_a_cursor_is_of_one_organization_and_nobody_makes_one_up(
         assert read(tenant, after=cursor_at(tenant.id, position))["has_more"] is False
     twice = tenant.get(f"{EVENTS}?after={cursor}&after={cursor}")
     assert fields_of(twice) == {"after": ["Must be given once."]}
-
-
-def test_what_cannot_be_is_refused_by_its_name(tenant: Tenant) -> None:
-    tenant.service.container.projector.catch_up()
-    wrong = (("types", "link.failed,"), ("types", "LINK.FAILED"), ("wait", "-1"), ("wait", "0.5"))
-    for name, value in wrong:
-        assert [*fields_of(tenant.get(EVENTS, query_string={name: value}))] == [name]
 
 
 def test_until_the_log_was_read_once_nobody_is_told_that_nothing_happened(
@@ -143,22 +122,3 @@ def test_entries_of_the_wallet_are_among_the_events_in_order_and_nothing_splits_
         behind = [each for each in every["data"] if each["body"]["data"]["position"] > after]
         wanted = [each for each in behind if each["body"]["type"] == "wallet.charged"]
         assert later["data"] == wanted
-
-
-def test_a_later_type_is_sent_where_it_is_named_with_the_body_and_the_id_of_the_event(
-    service: Service, tenant: Tenant
-) -> None:
-    every, parts = tenant.webhook(), service.container
-    named = tenant.webhook(events=["wallet.charged", "wallet.low_balance"])
-    tenant.open("PATCH", "/v1/account", json={"low_balance_threshold": "20.00"})
-    assert tenant.post("/number-lookup", json={"phone_number": NUMBER}).status_code == 200
-    parts.projector.catch_up()
-    while parts.webhook_planner.step():
-        pass
-    assert [each["type"] for each in deliveries(tenant, every)] == ["wallet.low_balance"]
-    told = deliveries(tenant, named)
-    assert {each["type"] for each in told} == {"wallet.charged", "wallet.low_balance"}
-    shown = {each["id"]: each["body"] for each in read(tenant, webhook_id=named)["data"]}
-    for each in told:
-        sent = parts.webhook_deliveries.get(tenant.id, UUID(named), UUID(each["id"]))
-        assert json.loads(sent.body) == shown[each["id"]]

@@ -107,10 +107,7 @@ def url(service: Service) -> Iterator[str]:
         yield f"http://{HOST}:{port}"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(  # Only on PostgreSQL may a commit end behind one with later positions.
-    "migrated", [pytest.param("sqlite", marks=pytest.mark.soak), "postgresql"], indirect=True
-)
+@pytest.mark.soak  # That pages have each event once is a rule of test_events.
 def test_a_client_that_is_killed_on_the_way_has_every_event_once(
     service: Service, url: str, tmp_path: Path
 ) -> None:

@@ -21,13 +21,7 @@ def tenant(service: Service) -> Tenant:
 
 
 def create(tenant: Tenant, key: str = "", **body: Any) -> Any:
-    headers = {"Idempotency-Key": key} if key else {}
-    return tenant.post(WEBHOOKS, json={"url": URL, **body}, headers=headers)
-
-
-def deliveries(tenant: Tenant, webhook_id: str) -> list[dict[str, Any]]:
-    page = tenant.get(f"{WEBHOOKS}/{webhook_id}/deliveries").json["data"]
-    return list(page["data"])
+    return tenant.post(WEBHOOKS, json={"url": URL, **body}, key=key)
 
 
 def due(tenant: Tenant) -> UUID:
@@ -78,7 +72,7 @@ def test_a_worker_without_the_key_holds_nothing_back_from_one_that_has_it(
     assert service.sender.to("https://hooks.example/") == []
     key.write_bytes(value)
     parts.webhook_work.deliver(tenant.id, webhook_id)
-    assert [each["status"] for each in deliveries(tenant, str(webhook_id))] == ["delivered"]
+    assert [each["status"] for each in tenant.deliveries(str(webhook_id))] == ["delivered"]
 
 
 def test_a_process_with_another_key_signs_nothing_and_shows_no_secret(
@@ -103,15 +97,14 @@ def test_a_process_with_another_key_signs_nothing_and_shows_no_secret(
     assert service.sender.to("https://hooks.example/") == [], "a comparison is believed"
     monkeypatch.setattr(keys, "BELIEVED_S", 0)
     parts.webhook_work.deliver(tenant.id, webhook_id)
-    assert [each["status"] for each in deliveries(tenant, str(webhook_id))] == ["delivered"]
+    assert [each["status"] for each in tenant.deliveries(str(webhook_id))] == ["delivered"]
 
 
 def test_what_failed_since_a_moment_is_asked_for_in_any_zone(tenant: Tenant) -> None:
     path = f"{WEBHOOKS}/{tenant.webhook()}/redeliver"
-    key = {"Idempotency-Key": "again"}
     same = ("2026-01-01", "2026-01-01T02:00:00+02:00", "2025-12-31T22:57:57-01:02:03")
     for index, since in enumerate(same):
-        reply = tenant.post(path, json={"since": since}, headers=key)
+        reply = tenant.post(path, json={"since": since}, key="again")
         assert (reply.status_code, reply.json["data"]["delivery_ids"]) == (202, [])
         assert ("Idempotency-Replayed" in reply.headers) == bool(index), since
     for since in ("0001-01-01", "9999-12-31T23:59:59.999999Z"):
