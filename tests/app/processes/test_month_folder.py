@@ -22,7 +22,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from app.books.journal import DEFAULT, EACH, FORMS, TIME_ZONES
+from app.books.journal import DEFAULT, EACH, FORMS, TIME_ZONES, code_of, in_cents
 from app.books.postings import PLAY_MONEY
 from app.books.rates import Rates
 from app.books.reader import Selection, read_transactions
@@ -34,6 +34,7 @@ from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cost import Cost
 from domain.errors import NotPossible
 from domain.finance.month import Month
+from domain.money import MICROS
 from domain.months import month_of
 from projections.engine.rebuild import ignore_progress
 from tests.app.cli.shell import ROOT, Shell
@@ -43,6 +44,9 @@ from tests.projections.histories import Life, run_on_log
 from tests.projections.link_steps import LinkSteps, bought
 from tests.seeds import Seed
 from tests.servers.browser import Browser
+from tests.servers.fixtures import started
+from tests.servers.install import HLEDGER
+from tests.servers.running import newest
 from tests.workers.fees import bill
 
 MONTH = "2026-02"
@@ -232,6 +236,29 @@ def test_datev_can_read_each_field(own: Path) -> None:
             assert all(re.fullmatch(r'(".{1,36}")?', field) for field in fields[20:22])
             for field, pattern in zip(fields, FIELDS, strict=False):
                 assert re.fullmatch(pattern, field, re.ASCII), (field, pattern)
+
+
+@pytest.mark.soak
+def test_hledger_reads_the_file_of_datev_by_the_rules_of_the_guide(
+    own: Path, tmp_path: Path
+) -> None:
+    program = started(lambda: newest(HLEDGER), "hledger")
+    guide = (ROOT / "docs/finance.md").read_text("utf-8")
+    (rules,) = re.findall(r"^```hledger\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    file, kept = tmp_path / "batch.csv", tmp_path / "datev.rules"
+    kept.write_text(rules)
+    file.write_text((own / DATEV_FILE).read_text("cp1252"))
+    command = [program, "-f", file, "--rules-file", kept, "balance", "-N", "-O", "csv"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    read = {row["account"]: row["balance"] for row in csv.DictReader(told.splitlines())}
+    moved = Counter[str]()
+    for row in table(own / "trial-balance.csv"):
+        if row["currency"] == "USD":
+            was, now = (in_cents(int(Decimal(row[it]) * MICROS)) for it in ("opening", "closing"))
+            moved[code_of(ACCOUNTS["datev"], row["account"])] += now - was
+    moved["6304"] = -moved.total()
+    wanted = {code: f"USD{cents / 100:.2f}" for code, cents in moved.items() if cents}
+    assert {code: held.replace(",", ".") for code, held in read.items()} == wanted
 
 
 def test_the_year_of_datev_begins_when_the_operator_says(trade: Trade) -> None:
