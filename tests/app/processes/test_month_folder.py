@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import errno
+import json
 import os
 import re
 import shutil
@@ -293,16 +294,12 @@ def test_each_wallet_is_rolled_forward_and_the_total_is_that_of_the_accounts(
     assert Decimal(total["closing"]) == -Decimal(wallets["closing"])
 
 
-def with_customers(**names: str) -> dict[str, Any]:
-    """Return accounts in which each customer has its own."""
-    its = {name: ACCOUNTS[name]["accounts"] | {EACH: named} for name, named in names.items()}
-    return {**ACCOUNTS, **{name: {**ACCOUNTS[name], "accounts": its[name]} for name in its}}
-
-
 def test_a_customer_with_a_number_has_an_account_of_its_own_in_each_program(
     trade: Trade, made: Made
 ) -> None:
-    accounts = with_customers(datev="*", quickbooks="Wallets:*")
+    accounts = json.loads(DEFAULT.read_bytes())
+    for name, named in (("datev", "*"), ("quickbooks", "Wallets:*")):
+        accounts[name]["accounts"][EACH] = named
     out = trade.make("customers", accounts).out / "journal"
     rows = (out / Path(DATEV_FILE).name).read_bytes().decode("cp1252").split("\r\n")[2:-1]
     booked = Counter(code for row in rows for code in row.split(";")[6:8])
@@ -320,8 +317,6 @@ def test_xero_gets_whole_journals_of_at_most_300_lines(own: Path) -> None:
     for file in files:
         rows = table(file)
         assert 0 < len(rows) <= 300
-        assert {row["*TaxRate"] for row in rows} == {"Tax Exempt"}
-        assert len(rows[0]) == 10
         journals = {row["*Narration"] for row in rows}
         assert not journals & seen
         seen |= journals
