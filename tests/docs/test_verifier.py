@@ -449,28 +449,6 @@ def test_only_as_many_failures_are_told_as_somebody_reads(
     assert (len(told), told[3]) == (6, f"FAILED   and {len(lines) - 3} more")
 
 
-def test_statements_are_computed_by_the_rule_of_the_close(kept: Kept, tmp_path: Path) -> None:
-    out = tmp_path / "statements"
-    assert judged(tmp_path, kept.whole, [], "--statements", out)[0] == 0
-    told = [*map(json.loads, out.read_text().splitlines())]
-    found = {
-        (each["opening_balance"], each["month"], each["closing_balance"], each["final"]): [
-            (line["kind"], line["count"], line["debit"], line["credit"]) for line in each["lines"]
-        ]
-        for each in told
-    }
-    lookup = ("lookup", 1, "0.005", "0.00")
-    assert found == {
-        ("0.00", "2026-01", "4.995", True): [("deposit", 1, "0.00", "5.00"), lookup],
-        ("4.995", "2026-02", "4.99", True): [lookup],  # The late one.
-        ("4.99", "2026-03", "4.985", False): [lookup],
-        ("0.00", "2026-01", "7.00", True): [("deposit", 1, "0.00", "7.00")],
-        ("7.00", "2026-02", "7.00", True): [],
-        ("7.00", "2026-03", "7.00", False): [],
-        ("7.00", "2026-04", "5.999999", False): [("adjustment", 1, "1.000001", "0.00")],
-    }
-
-
 def test_it_agrees_with_the_service_on_the_statements_of_a_year(tmp_path: Path) -> None:
     with closing(Installation(tmp_path, like=sqlite_seed())) as made:
         process = made.process(clock := SetClock(datetime(2026, 1, 20, tzinfo=UTC)))

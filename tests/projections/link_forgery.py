@@ -127,17 +127,6 @@ class LinkForger(Forger):
         }
         return self.fact(link, Link.Activated, **{**facts, **changes})
 
-    def gives_up(self, link: Link, **changes: Any) -> Link.ProvisioningFailed:
-        """A failure, whether it may come or not."""
-        facts = {
-            "code": "PROVISIONING_ERROR",
-            "details": {},
-            "iccid": link.iccid,
-            "refund": None,
-            "settled_at": None,
-        }
-        return self.fact(link, Link.ProvisioningFailed, **{**facts, **changes})
-
     def of_esim(self, link: Link, kind: type[E], **facts: Any) -> E:
         """Any event of the eSIM of a link, whether it may come or not."""
         esim = self.esim_of(link)

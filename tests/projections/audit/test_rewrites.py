@@ -14,9 +14,11 @@ from domain.log.log import Stored
 from projections.audit.auditor import check_log
 from projections.audit.checkpoint import Checkpoint, verifier_key
 from projections.audit.export import Export
+from projections.audit.report import Failure
 from projections.audit.tree import CompactRange, leaf_hash
 from projections.audit.witnesses import Claim, Claims
 from tests.docs.verifier import verify
+from tests.projections.crimes.facts import FACTS, Fact
 from tests.projections.crimes.rewrites import REWRITES, UNSEEN, Rewrite
 from tests.projections.forgery import Paper
 from tests.projections.link_forgery import LinkForger
@@ -43,12 +45,12 @@ class Judges:
         rewrite(log)
         return log.settle().stored()
 
-    def audit(self, rows: list[Stored], *, with_note: bool = False) -> list[str]:
+    def audit(self, rows: list[Stored], *, with_note: bool = False) -> list[Failure]:
         """Return what `audit verify` says of a log of these rows."""
         log = Paper()
         log.rows = rows
         witnesses = [Claims([Claim("note", self.kept)])] if with_note else []
-        return [each.reason for each in check_log(log, witnesses=witnesses).failures]
+        return check_log(log, witnesses=witnesses).failures
 
     def verify(self, rows: list[Stored], *, with_note: bool = False) -> list[str]:
         """Return what the verifier finds wrong in an export of these rows."""
@@ -78,7 +80,17 @@ def test_what_nobody_has_rewritten_is_right_for_both(judges: Judges) -> None:
 def test_each_complete_rewrite_is_found(judges: Judges) -> None:
     for rewrite, reason in REWRITES.items():
         found = judges.audit(judges.rewritten(rewrite))
-        assert any(reason in each for each in found), (rewrite.__name__, found)
+        assert any(reason in each.reason for each in found), (rewrite.__name__, found)
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: " ".join(fact[:3]))
+def test_a_fact_that_is_another_one_is_found_where_it_stands(judges: Judges, fact: Fact) -> None:
+    log = Rewriting.of(deepcopy(judges.honest))
+    position = fact.falsify(log)
+    found = judges.audit(log.settle().stored())
+    assert found
+    assert found[0].position == position
+    assert any(each.position == position and fact.reason in each.reason for each in found), found
 
 
 WHOLE = {

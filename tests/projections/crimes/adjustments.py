@@ -60,6 +60,5 @@ def an_approval_of_nothing(forger: LinkForger) -> int:
 NOT_TWO = "is not approved by another operator"
 CRIMES: Crimes = [
     (lambda f: crime(f, actor=ANNA), NOT_TWO),
-    (lambda f: crime(f, actor="os:root"), NOT_TWO),
     (an_approval_of_nothing, "decides what nobody has proposed"),
 ]

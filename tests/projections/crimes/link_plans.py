@@ -6,8 +6,6 @@ from uuid import uuid4
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
-from tests.domain.build_links import bought
-from tests.projections.forgery import forged
 from tests.projections.link_forgery import Crimes, LinkForger, first_of
 
 
@@ -21,12 +19,6 @@ def opened(forger: LinkForger, asked: Link, opening: Link) -> int:
 def a_change_that_is_closed_before_its_end(forger: LinkForger) -> int:
     link, change = forger.begun_change("0.02")
     return forger.does(link, Link.ChangeClosed, change_id=change.id)
-
-
-def another_plan_than_the_change_has_added(forger: LinkForger) -> int:
-    link, change = forger.begun_change("0.02")
-    done, added = forger.step(change, link)
-    return forger.write(done, forged(added, plan=bought("0.02", "Another plan")))
 
 
 def an_activation_that_is_removed_twice(forger: LinkForger) -> int:
@@ -59,6 +51,5 @@ CRIMES: Crimes = [
     ),
     (lambda f: opened(f, f.active(), f.active()), UNASKED),
     (a_change_that_is_closed_before_its_end, UNASKED),
-    (another_plan_than_the_change_has_added, "has announced something else"),
     (an_activation_that_is_removed_twice, NOT_THERE),
 ]

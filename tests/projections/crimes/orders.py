@@ -52,21 +52,6 @@ def lost(forger: LinkForger) -> LostOrder:
     return made
 
 
-def found(forger: LinkForger) -> LostOrder:
-    """A lost order that has found and claimed one."""
-    made = lost(forger)
-    made.record_found(Order("order-1", ICCID, "item", forger.cause.at), forger.cause)
-    forger.write(*made.collect_events(), *forger.hold(ICCID, made.opened.link_id))
-    return made
-
-
-def an_order_of_another_plan(forger: LinkForger) -> int:
-    link = forger.requested("0")
-    link.request_order("simulated", forger.cause.at + CALL, forger.cause, link.id)
-    (requested,) = link.collect_events()
-    return forger.write(forged(requested, item="another"))
-
-
 def an_order_again_before_the_time_out(forger: LinkForger) -> int:
     link = ordering(forger, "0")
     link.request_order("simulated", forger.cause.at + CALL, forger.cause, link.id)
@@ -93,13 +78,6 @@ def a_lost_order_of_a_link_that_has_lost_none(forger: LinkForger) -> int:
     return forger.write(*lost_by(forger, ordering(forger)).collect_events())
 
 
-def a_lost_order_that_takes_back_another(forger: LinkForger) -> int:
-    made = found(forger)
-    made.record_ended(forger.cause, taken_back=True)
-    (ended,) = made.collect_events()
-    return forger.write(forged(ended, iccid=OTHER))
-
-
 def right_orders(forger: LinkForger) -> None:
     """An order, one that was adopted, and a failure whose order was found and given back."""
     forger.write(*placed(forger, ordering(forger), adopted=True))
@@ -124,10 +102,8 @@ def freed(forger: LinkForger, iccid: str, made: LostOrder) -> list[Event]:
 
 
 CRIMES: Crimes = [
-    (an_order_of_another_plan, "orders another plan"),
     (an_order_again_before_the_time_out, "before the time-out"),
     (an_order_that_is_older_than_the_intent, "older than its own"),
     (an_esim_of_an_order_that_it_does_not_reserve, "announces esim.reserved, which never comes"),
     (a_lost_order_of_a_link_that_has_lost_none, "no event before it says so"),
-    (a_lost_order_that_takes_back_another, "names another iccid than its lost_order has"),
 ]

@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import uuid4
-
-from msgspec.structs import replace
 
 from domain.links.plan_change import PlanChange
 from tests.projections.forgery import forged
@@ -14,19 +11,6 @@ from tests.projections.link_forgery import Crimes, LinkForger, first_of
 def asked(forger: LinkForger, price: str, **changes: Any) -> int:
     _, requested = forger.ask_for_change(forger.active(), price)
     return forger.write(forged(requested, **changes))
-
-
-def a_change_that_costs_another_sum_than_its_plans(forger: LinkForger) -> int:
-    _, requested = forger.ask_for_change(forger.active(), "0.02")
-    (addition,) = requested.additions
-    return forger.write(forged(requested, additions=[replace(addition, price=None)]))
-
-
-def starts(forger: LinkForger, change: PlanChange, index: int = 0, **changes: Any) -> int:
-    """Begin to add a plan once more, whether that may come or not."""
-    facts = {"index": index, "attempt": 2, "until": forger.cause.at}
-    started = forger.of_change(change, PlanChange.PlanAdditionStarted, **facts)
-    return forger.write(forged(started, **changes))
 
 
 def adds(forger: LinkForger, change: PlanChange) -> int:
@@ -85,23 +69,13 @@ AGAIN = "fails twice, or gives another sum back"
 NOT_NEXT = "a step that is not the next one"
 NOT_PRESENT = "begins a step that is not the present one"
 CRIMES: Crimes = [
-    (a_change_that_costs_another_sum_than_its_plans, "costs another sum than its plans"),
     (lambda f: asked(f, "0", additions=[]), "asks for nothing"),
     (an_addition_that_is_begun_as_a_removal, NOT_PRESENT),
     (a_step_that_is_done_twice, NOT_NEXT),
     (a_removal_that_is_done_as_an_addition, "it does another step than the next one"),
     (an_addition_after_its_refund, "or adds after it has failed"),
-    (
-        lambda f: f.write(f.change_failure(f.begun_change("0.02")[1], refunds=[])),
-        AGAIN,
-    ),
     (a_change_that_fails_twice, AGAIN),
-    (lambda f: f.write(f.change_failure(with_one_done(f), index=0)), NOT_NEXT),
     (lambda f: fails(f, with_one_done(f, "0"), 1), NOT_NEXT),
     (lambda f: f.moves(f.begun_change("0")[1], PlanChange.Finished), "finishes with open steps"),
-    (
-        lambda f: starts(f, f.begun_change("0.02")[1], link_id=uuid4()),
-        "names another link_id than its plan_change has",
-    ),
     (a_change_that_finishes_twice, "its change was not requested, or has finished"),
 ]

@@ -23,7 +23,7 @@ from tests.projections.looking import Rows, rows
 MODELS = ("links", "due_list", "transactions", "statements", "usage")
 
 
-@pytest.fixture(scope="module", params=[0, pytest.param(1, marks=pytest.mark.any_database)])
+@pytest.fixture(scope="module", params=[0, pytest.param(1, marks=pytest.mark.soak)])
 def process(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, migrated: Path
 ) -> Iterator[Process]:

@@ -8,6 +8,7 @@ from typing import Literal
 from uuid import UUID, uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from domain.catalogue.plan import Plan, PlanTerms, SponsorProfile
 from projections.models.plans import PlanFilter
@@ -58,18 +59,9 @@ def cases() -> list[Case]:
 
 
 def terms(name: str, provider_plan_id: str | None) -> PlanTerms:
-    profile = SponsorProfile("sp-1", "One", "red")
-    return PlanTerms(
-        name=name,
-        provider_plan_id=provider_plan_id,
-        retail_price_micros=1,
-        currency="USD",
-        data_mb=1,
-        validity_days=1,
-        coverage_type="local",
-        sponsor_profiles=[profile],
-        coverage=TERMS.coverage,
-    )
+    profiles = [SponsorProfile("sp-1", "One", "red")]
+    sold = {"provider_plan_id": provider_plan_id, "sponsor_profiles": profiles}
+    return replace(TERMS, name=name, **sold)
 
 
 class World:

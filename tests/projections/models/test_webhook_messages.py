@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from datetime import date
 from uuid import UUID
+from zlib import crc32
 
 import pytest
 from sqlalchemy.exc import IntegrityError
@@ -140,42 +141,6 @@ def test_what_comes_to_nothing_does_not_count(
 
 
 def test_what_is_told_changes_with_the_version() -> None:
-    """Else the rows of before would lack what a rebuild makes."""
+    """Else the rows of before would lack what a rebuild makes: raise it, and write both anew."""
     told = sorted(f"{name} {kind.TOPIC}" for name, (kinds, _) in TYPES.items() for kind in kinds)
-    assert (WebhookMessages.version, told) == (
-        4,
-        [
-            "client.deleted api_client.revoked",
-            "client.secret_rotated api_client.secret_rotated",
-            *(f"job.finished bulk_job.{each}" for each in ("cancelled", "finished")),
-            "link.activated link.activated",
-            "link.ended link.ended",
-            "link.expiring link.expiry_near",
-            "link.failed link.provisioning_failed",
-            "link.installed link.installed",
-            *(
-                f"link.{each} link.{each}"
-                for each in ("plan_ended", "plan_removed", "plan_started")
-            ),
-            "link.reactivated link.reactivated",
-            "link.renamed link.renamed",
-            *(
-                f"link.status_changed link.{each}"
-                for each in ("ended", "reactivated", "status_kept", "status_seen", "suspended")
-            ),
-            "link.suspended link.suspended",
-            "link.usage link.usage_reached",
-            "topup.completed link.plan_added",
-            "topup.failed plan_change.failed",
-            *(
-                f"wallet.{each} wallet.{each}"
-                for each in ("adjusted", "charged", "claim_changed", "deposited")
-            ),
-            "wallet.low_balance organization.low_balance_threshold_set",
-            *(
-                f"wallet.low_balance wallet.{each}"
-                for each in ("adjusted", "charged", "paid_out", "reversed")
-            ),
-            *(f"wallet.{each} wallet.{each}" for each in ("paid_out", "refunded", "reversed")),
-        ],
-    )
+    assert (WebhookMessages.version, crc32(" ".join(told).encode())) == (4, 0xB370254B), told
