@@ -13,8 +13,8 @@ from domain.errors import (
     ServiceUnavailable,
     ValidationFailed,
 )
+from domain.links.buying import NOT_ACCEPTED
 from domain.links.link import Link
-from domain.links.offers import NOT_ACCEPTED
 from domain.links.waiting import places_of
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Gate, Patience
