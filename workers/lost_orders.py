@@ -10,11 +10,9 @@ from domain.links.lost_order import (
     claim,
     is_claimed,
     is_of,
-    next_step,
     search_span,
 )
 from domain.links.networks import Networks
-from domain.links.saga import Step
 from domain.log.log import Log
 from workers.driving import CALL, by_order
 
@@ -31,12 +29,10 @@ class LostOrders:
 
     def step(self, lost: LostOrder) -> LostOrder | None:
         """Do what is due; returns and raises as `Driver.step`."""
-        match next_step(lost, self.clock()):
-            case Step.LOOK_UP:
-                return self._look_up(lost)
-            case Step.CLEAN_UP:
-                return self._give_back(lost)
-        return None
+        if lost.found is not None:
+            return self._give_back(lost)
+        is_due = not lost.is_settled and self.clock() >= lost.opened.settled_at
+        return self._look_up(lost) if is_due else None
 
     def _look_up(self, lost: LostOrder) -> LostOrder | None:
         """Claim an unclaimed order of that time; settle if there is none."""

@@ -77,6 +77,7 @@ from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Clock, utc_now
 from domain.errors import NotPossible
 from domain.limiter import Limiter, OpenItems
+from domain.links.buying import as_sold
 from domain.links.change_plans import LinkPlans
 from domain.links.create import LinkCreate, ProvisioningRules
 from domain.links.end_link import EndLink
@@ -87,7 +88,6 @@ from domain.links.lost_order import LostOrder
 from domain.links.network import EsimNetwork
 from domain.links.networks import Networks
 from domain.links.notifications import Notifications
-from domain.links.offers import as_sold
 from domain.links.plan_change import PlanChange
 from domain.links.readings import LinkReadings
 from domain.links.set_status import SetStatus

@@ -21,13 +21,8 @@ from domain.errors import (
     ValidationFailed,
     refuse_other,
 )
-from domain.links.attempts import attempts_of
 from domain.links.bought_plan import BoughtPlan
-from domain.links.create import ProvisioningRules
-from domain.links.failing import Failing, purchase, refusal_of_change
-from domain.links.link import Link
-from domain.links.networks import Networks
-from domain.links.offers import (
+from domain.links.buying import (
     INCOMPATIBLE,
     NOT_ACCEPTED,
     OTHER_NETWORK,
@@ -35,11 +30,16 @@ from domain.links.offers import (
     Offers,
     Play,
     as_sold,
+    attempts_of,
     buy,
     check_currency,
     check_funds,
     payer_of,
 )
+from domain.links.create import ProvisioningRules
+from domain.links.failing import Failing, purchase, refusal_of_change
+from domain.links.link import Link
+from domain.links.networks import Networks
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.links.waiting import IS_ANSWERED, Limiters, wait_for
 from domain.log.log import Log, retry_on_conflict

@@ -23,21 +23,21 @@ from domain.errors import (
     ValidationFailed,
     refuse_other,
 )
-from domain.links.attempts import attempts_of
 from domain.links.bought_plan import BoughtPlan
-from domain.links.failing import Failing, refusal_of_link
-from domain.links.link import Link, named
-from domain.links.networks import Networks
-from domain.links.offers import (
+from domain.links.buying import (
     UNKNOWN,
     Offers,
     Play,
     as_sold,
+    attempts_of,
     buy,
     check_currency,
     check_funds,
     payer_of,
 )
+from domain.links.failing import Failing, refusal_of_link
+from domain.links.link import Link, named
+from domain.links.networks import Networks
 from domain.links.waiting import IS_ANSWERED, Limiters, wait_for
 from domain.log.log import Log, retry_on_conflict
 from domain.personal import Vault, open_text, seal_text

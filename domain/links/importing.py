@@ -17,11 +17,11 @@ from domain.catalogue.plan import SIMULATED, PlanTerms, SponsorProfile
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.links.bought_plan import TakenOver
+from domain.links.buying import buy
 from domain.links.esim import Esim
 from domain.links.link import Link, named
 from domain.links.network import ActivationCode
 from domain.links.networks import Networks
-from domain.links.offers import buy
 from domain.log.log import Log, retry_on_conflict
 from domain.personal import Vault, open_text, seal_text
 

@@ -19,7 +19,6 @@ from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.network import Order
-from domain.links.saga import Step
 from domain.log.aggregate import NOTHING, SOMETHING, Created, Root, itself, sets
 from domain.log.log import Log
 
@@ -176,15 +175,6 @@ class LostOrder(Root):
         else:
             facts |= {"plan": self.opened.plan, "cost": self.found.cost}
             self.record(self.LeftOver, cause, **facts)
-
-
-def next_step(lost: LostOrder, now: datetime) -> Step:
-    """Return what must be done for a lost order at this moment."""
-    if lost.is_settled:
-        return Step.NOTHING
-    if lost.found is not None:
-        return Step.CLEAN_UP
-    return Step.WAIT if now < lost.opened.settled_at else Step.LOOK_UP
 
 
 def search_span(

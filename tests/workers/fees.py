@@ -15,7 +15,6 @@ from domain.links.link import Link
 from domain.links.network import Endpoint, LinkStatus
 from domain.money import format_amount, parse_amount
 from projections.audit.report import Failure
-from projections.models.monthly_fees import FeeRow
 from projections.models.transactions import EntryFilter, Transaction
 from tests.installation import Process, SetClock
 
@@ -110,14 +109,12 @@ def bill(process: Process, most: int = 500) -> int:
     return len(process.events(MonthlyFee.Charged)) - before
 
 
-def fees(process: Process, organization_id: UUID) -> list[FeeRow]:
-    """Return every fee of an organization, oldest month first."""
-    return process.ask(process.fee_book.all_of, organization_id)
-
-
 def frozen(process: Process, organization_id: UUID) -> dict[str, str]:
     """Return what fell due by month, whether it was charged or not."""
-    return {fee.month: format_amount(fee.amount_micros) for fee in fees(process, organization_id)}
+    due = (
+        each for each in process.events(MonthlyFee.Due) if each.organization_id == organization_id
+    )
+    return {each.month: format_amount(len(each.link_ids) * each.fee_micros) for each in due}
 
 
 def charges(process: Process, organization_id: UUID) -> list[Transaction]:

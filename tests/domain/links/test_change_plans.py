@@ -13,8 +13,8 @@ from domain.errors import (
     ServiceUnavailable,
     ValidationFailed,
 )
+from domain.links.buying import NOT_ACCEPTED
 from domain.links.link import Link
-from domain.links.offers import NOT_ACCEPTED
 from domain.links.waiting import places_of
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Gate, Patience
@@ -136,9 +136,7 @@ def test_what_a_reader_sees_meanwhile_does_not_disturb_a_change(buyer: Buyer, li
     seen = iter(["suspended", "active", "suspended", "active"])
 
     def read() -> None:
-        current = buyer.link(link.id)
-        current.record_seen(next(seen), None, None, buyer.process.cause())  # type: ignore[arg-type]  # a status of the network
-        buyer.process.log.append(current)
+        buyer.see(link.id, next(seen))  # type: ignore[arg-type]  # a status of the network
 
     buyer.network.before("add_plan", read, read)
     buyer.network.after("add_plan", read, read)

@@ -6,10 +6,10 @@ import pytest
 
 from domain.catalogue.plan import SIMULATED
 from domain.errors import NetworkUnavailable, NotSupportedByNetwork, ValidationFailed
+from domain.links.buying import OTHER_NETWORK
 from domain.links.esim import Esim
 from domain.links.link import Link, Stage
 from domain.links.networks import DRAINED, NOT_SOLD
-from domain.links.offers import OTHER_NETWORK
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Gate, NewBuyer
 from tests.faulty_network import FaultyNetwork, Killed

@@ -16,9 +16,8 @@ from uuid import UUID
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from app.adapters.networks.simulated.calls import Call, Calls
 from app.adapters.networks.simulated.identifiers import Identifiers
-from app.adapters.networks.simulated.inventory import PAGE_ESIMS, Inventory
+from app.adapters.networks.simulated.inventory import PAGE_ESIMS, Call, Calls, Inventory
 from app.adapters.networks.simulated.subscription import Subscription, addon_of, create
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Clock

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
-from app.adapters.networks.simulated.calls import Calls
+from app.adapters.networks.simulated.inventory import Calls
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.app.adapters.networks.simulated.links import create

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.watch import clock_check
-from app.watch.clock_check import CHECK_S, WAS_SET, ClockCheck
+from app.bootstrap import gate
+from app.bootstrap.gate import CHECK_S, WAS_SET, ClockCheck
 from domain.cause import utc_now
 from domain.errors import ClockOff
 from tests.installation import Installation, sqlite_only
@@ -120,13 +120,13 @@ def test_a_clock_that_is_set_amid_a_comparison_is_compared_anew() -> None:
 
 
 def test_each_change_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, clock_check.__name__)
+    caplog.set_level(logging.INFO, gate.__name__)
     host = Host(3600)
     for off_s in (3600, 3600, 0, 0):
         host.off_s = off_s
         host.passed_s += CHECK_S
         host.check.check_if_due()
-    assert said_by(caplog, clock_check.__name__) == [
+    assert said_by(caplog, gate.__name__) == [
         f"{BEHIND}: this process does no work until it is right",
         "the clock of this machine is right again: this process works again",
     ]
