@@ -24,8 +24,6 @@ ROWS = (
     "link_creation",
     "readers",
     "crowded",
-    "backlog",
-    "size",
 )
 
 FIGURES = "every figure is a median, but those that are called p99"

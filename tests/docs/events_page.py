@@ -50,7 +50,8 @@ def page() -> str:
         types[name.rstrip("?")][kind] += 1
     usual = {name: of.most_common(1)[0][0] for name, of in sorted(types.items())}
     structs = {name: told[name] for name in sorted(found)}
-    meant = [f"| `{name}` | {kind} | {is_what.get(name, '?')} |" for name, kind in usual.items()]
+    shown = {name: kind for name, kind in usual.items() if name in is_what or kind != _named(name)}
+    meant = [f"| `{name}` | {kind} | {is_what.get(name, '?')} |" for name, kind in shown.items()]
     parts = ["", *_rows(events, usual), STRUCTS, *_rows(structs, usual), FIELDS, *meant, ""]
     return by_hand + BEGIN + "\n".join(parts)
 
@@ -62,6 +63,12 @@ def _rows(told: Mapping[str, Sequence[tuple[str, str]]], usual: Mapping[str, str
         alike[_shown(members, usual)].append(name)
     rows = (f"- {', '.join(names)}: {shown}" for shown, names in alike.items())
     return [fill(row, 120, subsequent_indent="  ") for row in rows]
+
+
+def _named(field: str) -> str:
+    """Return the type that the name of a field says by itself; it then needs no row."""
+    ends = {"_micros": "integer", "count": "integer", "_id": "id", "_at": "time"}
+    return next((kind for end, kind in ends.items() if field.endswith(end)), "text")
 
 
 def _shown(members: Sequence[tuple[str, str]], usual: Mapping[str, str]) -> str:

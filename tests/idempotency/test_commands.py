@@ -69,31 +69,22 @@ def just_enough(kind: type[Operation]) -> str:
 
 @pytest.mark.any_database
 @of(EVERY)
-def test_the_first_outcome_comes_again_whatever_has_changed_meanwhile(
+def test_the_first_outcome_comes_again_whatever_has_changed_and_any_other_request_is_refused(
     operation: Operation,
 ) -> None:
     first, asked = operation.ask(), operation.asked
     assert (first.id, first.replayed) == (operation.stream(), False)
     assert operation.buyer.balance_micros == TEN_MICROS - operation.cost_micros
+    for body in range(1, operation.bodies):
+        for process in (operation.process, operation.other):
+            with pytest.raises(IdempotencyKeyReused):
+                operation.ask(body=body, process=process)
     for change in (lambda: None, operation.spoil):
         change()
         for process in (operation.process, operation.other):
             assert operation.ask(process=process) == first.again
     assert (operation.made, operation.asked) == (1, asked)
     operation.check()
-
-
-@on_one_database
-@of(EVERY)
-def test_a_bound_key_refuses_every_other_request(operation: Operation) -> None:
-    first = operation.ask()
-    for body in range(1, operation.bodies):
-        for process in (operation.process, operation.other):
-            with pytest.raises(IdempotencyKeyReused):
-                operation.ask(body=body, process=process)
-    assert operation.ask() == first.again
-    assert operation.made == 1
-    assert operation.buyer.balance_micros == TEN_MICROS - operation.cost_micros
 
 
 @on_one_database
@@ -169,8 +160,12 @@ def test_of_two_requests_that_race_with_one_key_one_is_refused(operation: Operat
 
 @on_one_database
 @of(AWAITED)
-def test_twins_of_a_request_under_way_get_its_outcome(operation: Operation) -> None:
+def test_twins_of_a_request_under_way_get_its_outcome_and_another_is_refused_at_once(
+    operation: Operation,
+) -> None:
     first, gate = operation.under_way()
+    with pytest.raises(IdempotencyKeyReused):
+        operation.ask(body=1, process=operation.other)
     twins = [
         operation.ask_later(process=each)
         for each in (operation.process, operation.other, operation.other)
@@ -201,18 +196,6 @@ def test_twins_of_a_request_that_fails_get_its_failure_and_begin_nothing(
     assert operation.made == 1
     assert operation.buyer.balance_micros == TEN_MICROS
     operation.check()
-
-
-@on_one_database
-@of(AWAITED)
-def test_another_request_with_the_key_of_one_under_way_is_refused_at_once(
-    operation: Operation,
-) -> None:
-    first, gate = operation.under_way()
-    with pytest.raises(IdempotencyKeyReused):
-        operation.ask(body=1, process=operation.other)
-    gate.open()
-    assert not first.result(PATIENCE_S).replayed
 
 
 @on_one_database

@@ -68,14 +68,6 @@ def test_a_disk_that_is_full_soon_is_no_longer_enough(aged: Process, clock: SetC
     assert full.full_at == clock.now
 
 
-def test_a_young_log_has_no_pace(process: Process) -> None:
-    process.organization()
-    found = capacity(process, 10**12)
-    assert found.pace is None
-    assert use(found, "disk").full_at is None
-    assert not capacity(process, 1).is_enough(process.clock()), "it is full, whatever its pace"
-
-
 @postgresql_only("a file has no connections")
 def test_connections_that_run_short_are_not_enough(
     process: Process, monkeypatch: pytest.MonkeyPatch

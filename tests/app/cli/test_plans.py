@@ -1,12 +1,11 @@
 """`plans`: the catalogue as operators fill, change and see it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from msgspec.structs import replace
 
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
@@ -70,49 +69,6 @@ def test_the_list_tells_everything_and_can_be_imported_again(shell: Shell, tmp_p
     assert shell.json("plans", "import", path) == {"created": 0, "updated": 0, "unchanged": 2}
 
 
-COST = Cost(2_000_000, "USD")
-COVERAGE = (SuppliedCountry("FR", (("Orange", ("4G",)),)),)
-SUPPLIED = [
-    SuppliedPlan("small", "France 1 GB", 1000, 7, COVERAGE, COST),
-    SuppliedPlan("endless", "France", None, 7, COVERAGE, COST),
-]
-
-
-def supplying(monkeypatch: pytest.MonkeyPatch, supplied: Sequence[SuppliedPlan]) -> None:
-    """Let the network have a catalogue; the simulated one has none."""
-    monkeypatch.setattr(SimulatedNetwork, "supplied", lambda *_, **__: supplied)
-
-
-def test_a_sync_brings_what_the_network_supplies(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert shell.refusal("plans", "sync", "simulated") == "the network simulated lists no plans"
-    assert "names no far" in shell.refusal("plans", "sync", "far")
-    supplying(monkeypatch, SUPPLIED)
-    told = shell.json("plans", "sync", "simulated", "--dry-run")
-    assert (told["dry_run"], len(told["created"]), listed(shell)) == (True, 1, [])
-    done = shell.json("plans", "sync", "simulated")
-    assert {**told, "dry_run": False} == done
-    (row,) = done["created"]
-    assert (row["cost"], row["price"], row["enabled"]) == ("2.00 USD", None, False)
-    assert [each["provider_plan_id"] for each in done["skipped"]] == ["endless"]
-    priced = shell.json(
-        "plans", "sync", "simulated", "--markup", "30%", "--round", "0.50", "--rate", "EUR=2"
-    )
-    assert [each["price"] for each in priced["updated"]] == ["3.00 USD"]
-    assert [each["enabled"] for each in listed(shell)] == [True]
-    supplying(monkeypatch, [replace(SUPPLIED[0], cost=Cost(3_200_000, "USD"))])
-    changed = shell.json("plans", "sync", "simulated")
-    (cost,) = changed["costs"]
-    assert (cost["cost_before"], cost["cost"]) == ("2.00 USD", "3.20 USD")
-    assert cost["price"] == "3.00 USD"
-    assert len(changed["below_cost"]) == 1
-    supplying(monkeypatch, [replace(SUPPLIED[0], provider_plan_id="new")])
-    shown = shell.run("plans", "sync", "simulated").stdout
-    assert "withdrawn:" in shown
-    assert "France 1 GB" in shown
-
-
 def test_a_rule_for_prices_is_checked(shell: Shell) -> None:
     for options, named in (
         ("--markup 30", "30%"),
@@ -131,7 +87,8 @@ def test_a_network_that_gives_half_of_its_catalogue_changes_nothing(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def half() -> Iterator[SuppliedPlan]:
-        yield SUPPLIED[0]
+        coverage = (SuppliedCountry("FR", (("Orange", ("4G",)),)),)
+        yield SuppliedPlan("small", "France 1 GB", 1000, 7, coverage, Cost(2_000_000, "USD"))
         raise Unavailable
 
     monkeypatch.setattr(SimulatedNetwork, "supplied", lambda *_, **__: half())
@@ -161,7 +118,11 @@ def test_an_odd_entry_of_a_catalogue_is_skipped_with_its_reason(shell: Shell) ->
         shell = shell.having(ESIMGO_URL=server.url, **own)
         for number in range(6):
             server.offer(f"esim_{number}", "2.00")
-        shell.json("plans", "sync", "esimgo", "--markup", "50%")
+        rule = ("--markup", "60%", "--round", "0.50")
+        told = shell.json("plans", "sync", "esimgo", *rule, "--dry-run")
+        assert (told["dry_run"], len(told["created"]), listed(shell)) == (True, 6, [])
+        assert shell.json("plans", "sync", "esimgo", *rule) == {**told, "dry_run": False}
+        assert (told["created"][0]["cost"], told["created"][0]["price"]) == ("2.00 USD", "3.50 USD")
         server.mangle = spoil_esimgo
         told = shell.json("plans", "sync", "esimgo", "--markup", "50%")
         assert {(each["provider_plan_id"], each["reason"]) for each in told["skipped"]} == {
@@ -177,6 +138,7 @@ def test_an_odd_entry_of_a_catalogue_is_skipped_with_its_reason(shell: Shell) ->
         assert [each["provider_plan_id"] for each in told["withdrawn"]] == ["esim_3"]
         shown = shell.run("plans", "sync", "esimgo").stdout
         assert "cannot be read at page 1 $.bundles[0].duration" in shown
+        assert "withdrawn:" in shown
 
 
 AIRALO = {"NETWORK_PROVIDER": "simulated,airalo", "AIRALO_CLIENT_ID": CLIENT_ID}

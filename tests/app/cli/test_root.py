@@ -88,13 +88,15 @@ def test_a_name_that_nearly_exists_is_suggested(nowhere: Shell) -> None:
     assert "'list'" in nowhere.refusal("org", "lst", status=2)
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "more", [{}, pytest.param({"PYTHONUNBUFFERED": "1"}, marks=pytest.mark.soak)]
+)
 def test_a_closed_pipe_is_no_news_and_a_full_disk_is_one_line(
-    shell: Shell, unbuffered: str
+    shell: Shell, more: dict[str, str]
 ) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    here = shell.having(PYTHONUNBUFFERED=unbuffered)
+    here = shell.having(**more)
     for where, told in ((writing, ""), ("/dev/full", "Error: No space left on device\n")):
         with open(where, "w") as out, here.start("settings", stdout=out) as process:  # noqa: PTH123  # A pipe and a device, no files.
             _, errors = process.communicate(timeout=TIMEOUT_S)

@@ -158,6 +158,7 @@ def test_requests_reach_web_alone_and_a_drain_takes_one_process() -> None:
 
 
 @pytest.mark.server
+@pytest.mark.soak
 def test_they_work_with_what_the_manifests_give_and_nothing_else(
     tmp_path: Path, postgres: PostgresServer, broker_url: str
 ) -> None:

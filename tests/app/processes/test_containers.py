@@ -46,7 +46,7 @@ def instructions(name: str) -> list[str]:
 
 
 def commands_of_the_procfile() -> set[str]:
-    return set(re.findall(r"-m app ([a-z]+)$", PROCFILE, re.MULTILINE))
+    return set(re.findall(r"\bexec python -m app ([a-z]+)$", PROCFILE, re.MULTILINE))
 
 
 def test_every_path_that_the_image_copies_exists() -> None:

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -48,15 +47,24 @@ def is_alive(port: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", ["web", "worker", "dispatcher", "projector", "clock", "serve"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "worker",
+        "serve",
+        *(
+            pytest.param(each, marks=pytest.mark.soak)
+            for each in ("web", "dispatcher", "projector", "clock")
+        ),
+    ],
+)
 def test_a_process_whose_lines_nobody_reads_answers_and_ends(
-    tmp_path: Path, full_pipe: int, name: str
+    shell: Shell, full_pipe: int, name: str
 ) -> None:
     port, probes = free_port(), free_port()
     broker = "memory://" if name == "serve" else f"amqp://127.0.0.1:{free_port()}"
-    shell = Shell(tmp_path).having(PORT=str(port), METRICS_PORT=str(probes), BROKER_URL=broker)
-    shell.run("migrate")
-    process = shell.start(name, stdout=full_pipe, stderr=full_pipe)
+    here = shell.having(PORT=str(port), METRICS_PORT=str(probes), BROKER_URL=broker)
+    process = here.start(name, stdout=full_pipe, stderr=full_pipe)
     try:
         wait_until(partial(is_alive, probes), COMES_UP_S)
         if name in {"web", "serve"}:

@@ -221,17 +221,6 @@ def test_a_log_that_breaks_an_invariant_is_imported_and_told(
 
 
 @pytest.mark.any_database
-def test_a_line_holds_the_stored_bytes_and_the_leaf_of_its_event(process: Process) -> None:
-    process.organization("5")
-    stored, lines = process.log.stored(0, 10), [*map(json.loads, exported(process).splitlines())]
-    for row, line in zip(stored, lines, strict=True):
-        assert [*line] == ["position", "stream", "version", "topic", "state", "leaf"]
-        assert line["state"].encode() == row.state
-        assert line["leaf"] == leaf_hash(*row).hex()
-    assert [*read_export(io.BytesIO(exported(process)))] == stored
-
-
-@pytest.mark.any_database
 def test_parts_follow_each_other_in_one_tree(process: Process) -> None:
     process.organization("5")
     whole, parts = Export(process.log, 5), [Export(process.log, last) for last in (2, 4, 5)]
@@ -280,6 +269,7 @@ def kept(installation: Installation, tmp_path: Path) -> Kept:
     return Kept(process, file, notes)
 
 
+@pytest.mark.any_database
 def test_an_import_with_the_checkpoints_kept_beside_it_keeps_those_of_statements(
     elsewhere: Installation, kept: Kept
 ) -> None:
@@ -298,6 +288,7 @@ def test_an_import_with_the_checkpoints_kept_beside_it_keeps_those_of_statements
     assert shell_of(elsewhere).json("audit", "verify")["ok"]
 
 
+@pytest.mark.any_database
 def test_a_checkpoint_of_another_log_or_key_is_refused_and_nothing_is_written(
     elsewhere: Installation, kept: Kept
 ) -> None:

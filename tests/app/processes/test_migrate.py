@@ -121,10 +121,8 @@ def test_what_cannot_be_used_is_named_in_one_line(
         migrate(process_of(processes, tmp_path))
 
 
-@pytest.mark.parametrize("name", ["my service.db", "what?mode=ro.db", "50%20.db", "a#b.db", "ä.db"])
-def test_odd_names_of_files_are_taken_literally(
-    tmp_path: Path, processes: list[Process], name: str
-) -> None:
+def test_odd_names_of_files_are_taken_literally(tmp_path: Path, processes: list[Process]) -> None:
+    name = "my 50%20 a#ä?mode=ro.db"
     url = f"sqlite:///{tmp_path}/{name}"
     processes.append(Process(Settings.from_env({"DATABASE_URL": url})))
     migrate(processes[0])

@@ -24,6 +24,8 @@ print("asked", flush=True)
 {then}
 """
 WAIT = "import threading; threading.Event().wait()"
+# Each has the loop of another one here.
+SOAKED = {name: pytest.param(name, marks=pytest.mark.soak) for name in ("projector", "web")}
 
 
 def started(then: str = "") -> subprocess.Popen[str]:
@@ -111,7 +113,7 @@ def test_a_notification_goes_to_a_name_too_and_to_nobody_without_systemd(
         assert hears.recv(64) == READY.encode()
 
 
-@pytest.mark.parametrize("command", ["projector", "worker", "web"])
+@pytest.mark.parametrize("command", ["worker", SOAKED["projector"], "web"])
 def test_a_process_is_ready_and_alive_while_it_waits_for_its_tables(
     tmp_path: Path, systemd: Systemd, command: str
 ) -> None:
@@ -123,11 +125,10 @@ def test_a_process_is_ready_and_alive_while_it_waits_for_its_tables(
         assert "waiting: " in process.said()
 
 
-@pytest.mark.parametrize("command", ["projector", "serve", "web"])
-def test_it_is_alive_while_its_loop_is(tmp_path: Path, systemd: Systemd, command: str) -> None:
-    Shell(tmp_path).run("migrate")
+@pytest.mark.parametrize("command", ["projector", "serve", SOAKED["web"]])
+def test_it_is_alive_while_its_loop_is(shell: Shell, systemd: Systemd, command: str) -> None:
     broker = {"web": {"BROKER_URL": "amqp://127.0.0.1:1"}}.get(command, {})
-    with closing(Served(Shell(tmp_path), command, **broker, **systemd.environment)) as process:
+    with closing(Served(shell, command, **broker, **systemd.environment)) as process:
         assert systemd.hear() == READY
         process.comes_up()
         systemd.hear_until(ALIVE)

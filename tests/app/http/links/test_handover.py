@@ -380,18 +380,6 @@ def test_an_address_of_a_shop_that_could_harm_is_refused(acme: Buyer) -> None:
         assert page.all("a", "href")[-1] == url
 
 
-def test_other_inputs_are_refused_by_name(acme: Buyer) -> None:
-    link = acme.link(FREE)
-    for name, values in {
-        "expires_in": (0, 299, 366 * 86_400 + 1, "300", True, None, 300.5),
-        "language": ("tlh", "EN", "../en", "", 1),
-        "picture": (1, "true", None),
-        "name": ("Anna",),
-    }.items():
-        for value in values:
-            assert [*fields_of(make(acme, link, **{name: value}))] == [name], (name, value)
-
-
 def test_names_are_shown_as_text(service: Service) -> None:
     evil = '<script>alert("1")</script>&amp;'
     shop = Buyer(service.tenant())

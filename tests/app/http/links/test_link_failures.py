@@ -1,15 +1,18 @@
-"""Who wants a link where too many wait for a network."""
+"""Those who wait for a link: how many may, and what they leave to others meanwhile."""
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from uuid import uuid4
 
 import pytest
 
 from app.settings import WAITING_MAX
+from domain.blocking import on_blocking
 from domain.catalogue.plan import SIMULATED
 from domain.errors import ServiceUnavailable
 from tests.app.http.buying import BASIC, UNSOLD, buyer
 from tests.app.http.conftest import MakeService
+from tests.app.http.service import Service
 from tests.second_network import SECOND, add_to
 
 
@@ -37,3 +40,20 @@ def test_each_of_two_networks_has_half_of_the_places(
             pass
         with waiting[SIMULATED].slot(uuid4()):
             pass
+
+
+@pytest.mark.any_database
+def test_who_waits_for_a_link_lets_others_compute(service: Service) -> None:
+    shop, lent = buyer(service), list[int]()
+
+    @contextmanager
+    def lend() -> Iterator[None]:
+        lent.append(1)
+        yield
+
+    on_blocking(lend)
+    try:
+        assert shop.create(BASIC).status_code == 201
+    finally:
+        on_blocking(nullcontext)
+    assert lent
