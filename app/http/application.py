@@ -203,11 +203,10 @@ def create_app(container: Container) -> Edge:
 
 
 class Bridge:
-    """What answers for the present container; requests under way end with the one before."""
+    """What answers for the container that it uses; requests under way end with the one before."""
 
-    def __init__(self, container: Container, *, many: bool) -> None:
+    def __init__(self, *, many: bool) -> None:
         self._many = many  # Other processes serve too.
-        self.use(container)
 
     def use(self, container: Container) -> Callable[[], None]:
         """Answer with this container from now on."""

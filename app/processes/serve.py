@@ -78,10 +78,10 @@ def _answer(
         logger.warning(line)
     try:
         container.complete()
-        bridge = Bridge(container, many=many)
+        bridge = Bridge(many=many)
+        lives.start(work, bridge.use)
         server = create_server(bridge, listeners, finish_s)
         server.on_second = partial(notify, ALIVE)
-        lives.start(work, bridge.use)
         settle_memory()
         # Only now, because who shares the port with another process would get requests.
         listen(listeners, settings.host, settings.port)

@@ -79,7 +79,7 @@ def register(app: Flask, settings: Settings, groups: Sequence[Group]) -> dict[st
     for group in groups:
         api.register_blueprint(group)
     paths, documents = [*api.spec.to_dict()["paths"]], {}
-    for root in ("", settings.path_prefix):
+    for root in {"", settings.path_prefix}:
         api.spec.options |= _options(paths, settings, root)
         document = api.spec.to_dict()
         # Types come in another order in each process, and ETags of the document must agree.

@@ -44,7 +44,8 @@ def running(server: Server) -> Iterator[int]:
 @contextmanager
 def serving(container: Container, *, many: bool = False, finish_s: float = 10.0) -> Iterator[int]:
     """Serve the application of a container; lends the port."""
-    bridge = Bridge(container, many=many)
+    bridge = Bridge(many=many)
+    bridge.use(container)
     with running(create_server(bridge, listeners(), finish_s)) as port:
         yield port
 
@@ -54,7 +55,8 @@ class Behind:
 
     def __init__(self, service: Service, *, many: bool = True) -> None:
         self.service, self.stack = service, ExitStack()
-        self.bridge = Bridge(service.container, many=many)
+        self.bridge = Bridge(many=many)
+        self.bridge.use(service.container)
         self.server = create_server(self.bridge, listeners(), 10)
         self.port = self.stack.enter_context(running(self.server))
 

@@ -181,7 +181,7 @@ from app.watch import tracing
 settings = Settings.from_env({"DATABASE_URL": "sqlite:///" + sys.argv[1]})
 tracing.start(settings, "serve")
 container = Container(settings)
-Bridge(container, many=False)
+Bridge(many=False).use(container)
 container.broker, container.dispatcher, container.single_lookup
 assert not [each for each in sys.modules if each.startswith("opentelemetry")]
 """
