@@ -4,6 +4,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -82,50 +83,30 @@ def positions(recorder: SQLiteLogRecorder) -> Sequence[int | None]:
     return [each.id for each in recorder.select_notifications(None, 100)]
 
 
-def test_a_position_is_never_used_twice(recorder: SQLiteLogRecorder, file: Path) -> None:
-    assert recorder.insert_events([event(), event(), event()]) == [1, 2, 3]
-    with sqlite3.connect(file, isolation_level=None) as other:
-        other.execute("DELETE FROM stored_events WHERE rowid >= 2")
-        other.execute("VACUUM")
-    other.close()
-    assert recorder.insert_events([event()]) == [4]
-    assert positions(recorder) == [1, 4]
-
-
-def test_an_emptied_and_compacted_log_goes_on_where_it_was(
-    recorder: SQLiteLogRecorder, file: Path
+@pytest.mark.parametrize(
+    ("written", "done", "left"),
+    [
+        (3, "DELETE FROM stored_events WHERE rowid >= 2; VACUUM", [1]),
+        (2, "DELETE FROM stored_events; VACUUM", []),
+        (5, "DELETE FROM stored_events WHERE rowid IN (1, 3); VACUUM", [2, 4, 5]),
+        # SQLite takes the larger of its counter and the newest position; PostgreSQL does not.
+        (
+            5,
+            "DELETE FROM stored_events WHERE rowid = 3; UPDATE sqlite_sequence SET seq = 2",
+            [1, 2, 4, 5],
+        ),
+    ],
+)
+def test_whatever_was_done_to_its_file_a_log_uses_no_position_twice_and_renumbers_nothing(
+    recorder: SQLiteLogRecorder, file: Path, written: int, done: str, left: list[int]
 ) -> None:
-    recorder.insert_events([event(), event()])
-    with sqlite3.connect(file, isolation_level=None) as other:
-        other.execute("DELETE FROM stored_events")
-        other.execute("VACUUM")
-    other.close()
-    assert recorder.max_notification_id() is None
-    assert recorder.insert_events([event()]) == [3]
-
-
-def test_a_counter_that_was_set_back_gives_no_position_below_the_head(
-    recorder: SQLiteLogRecorder, file: Path
-) -> None:
-    """SQLite takes the larger of its counter and the newest position; PostgreSQL does not."""
-    recorder.insert_events([event() for _ in range(5)])
-    with sqlite3.connect(file, isolation_level=None) as other:
-        other.execute("DELETE FROM stored_events WHERE rowid = 3")
-        other.execute("UPDATE sqlite_sequence SET seq = 2")
-    other.close()
-    assert recorder.insert_events([event()]) == [6]
-    assert positions(recorder) == [1, 2, 4, 5, 6]
-
-
-def test_compacting_a_log_with_gaps_renumbers_nothing(
-    recorder: SQLiteLogRecorder, file: Path
-) -> None:
-    recorder.insert_events([event() for _ in range(5)])
-    with sqlite3.connect(file, isolation_level=None) as other:
-        other.execute("DELETE FROM stored_events WHERE rowid IN (1, 3)")
-        other.execute("VACUUM")
-    other.close()
-    assert positions(recorder) == [2, 4, 5]
+    recorder.insert_events([event() for _ in range(written)])
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.executescript(done)
+    assert positions(recorder) == left
+    assert recorder.max_notification_id() == max(left, default=None)
+    assert recorder.insert_events([event()]) == [written + 1]
+    assert positions(recorder) == [*left, written + 1]
 
 
 def test_a_conflict_uses_up_no_position_that_anybody_saw(recorder: SQLiteLogRecorder) -> None:

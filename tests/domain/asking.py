@@ -7,8 +7,10 @@ from threading import Barrier
 from typing import TypeVar
 from uuid import UUID
 
+from app.adapters.networks.simulated.network import SimulatedNetwork
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.links.link import Link
+from domain.links.network import LinkStatus
 from domain.log.log import Recorded
 from domain.lookups.single import LookupResult
 from projections.audit.auditor import check_log
@@ -23,6 +25,7 @@ class Customer:
 
     process: Process
     organization_id: UUID
+    simulator: SimulatedNetwork
 
     @property
     def wallet(self) -> Wallet:
@@ -34,6 +37,19 @@ class Customer:
 
     def link(self, link_id: UUID) -> Link:
         return self.process.log.get(Link, link_id)
+
+    def see(self, link_id: UUID, status: LinkStatus | None = None) -> None:
+        """Append to a link what a read of it might: the network shows another status."""
+        link = self.link(link_id)
+        other: LinkStatus = "active" if link.status == "inactive" else "inactive"
+        link.record_seen(status or other, None, None, self.process.cause())
+        self.process.log.append(link)
+
+    def at_network(self, link_id: UUID) -> LinkStatus:
+        """Return the status that the network has."""
+        endpoint_id = self.link(link_id).endpoint_id
+        assert endpoint_id is not None
+        return self.simulator.usage(endpoint_id, timeout_s=1.0).status
 
     def recorded(self) -> list[Recorded]:
         return self.process.log.read(0, 10_000)

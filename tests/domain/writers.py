@@ -48,6 +48,18 @@ def open_log(file: Path, recorder: type[SQLiteLogRecorder] = SQLiteLogRecorder) 
     )
 
 
+def before_insert(writer: Writer, number: int, happens: Callable[[], object]) -> None:
+    """Call something once, just before the insert that follows the next `number` inserts."""
+    left = [number]
+
+    def meanwhile() -> None:
+        left[0] -= 1
+        if left[0] == -1:
+            happens()
+
+    writer.recorder.meanwhile = meanwhile
+
+
 def everything(log: Log) -> list[Recorded]:
     return log.read(0, EVENTS_MAX)
 

@@ -14,13 +14,14 @@ from pathlib import Path
 from subprocess import Popen
 from threading import Event, Lock, Thread
 
+import psycopg
+
 from app.processes.migrate import migrate
 from tests.app.cli.shell import shell_of
 from tests.faults.failpoints import ARMED, CLOCK, Failpoints
-from tests.faults.holder import holder_of
 from tests.faults.servers import Servers
 from tests.house.running import Running
-from tests.house.system import ROOT
+from tests.house.system import ROOT, holder_of
 from tests.installation import Installation, Process, wait_until
 from tests.servers.running import free_port
 
@@ -40,7 +41,9 @@ class Member(Running):
     def _start(self, name: str) -> None:
         command = [sys.executable, "-m", "tests.faults.process", self.role]
         log = self._system.directory / f"{name}-{next(self._lives)}.log"
-        super().__init__(name, partial(Popen, command, cwd=ROOT), self._system.environment, log)
+        named = {"DATABASE_URL": f"{self._system.database_url}?application_name={name}"}
+        environment = self._system.environment | named
+        super().__init__(name, partial(Popen, command, cwd=ROOT), environment, log)
 
     def look(self) -> None:
         """Start it again if it has ended."""
@@ -121,16 +124,14 @@ class System:
 
     def active(self, role: str) -> Member:
         """Return the copy that holds the lock of its role; waits until one does."""
-        members = {member.pid: member for member in self.of(role)}
-        found: list[Member] = []
 
-        def is_held() -> bool:
-            holder = holder_of(self.servers.postgres.url(), role, members)
-            found[:] = [members[holder]] if holder is not None else []
-            return bool(found)
+        def holder() -> str | None:
+            with suppress(psycopg.Error), psycopg.connect(self.database_url) as server:
+                return holder_of(server, role)
+            return None
 
-        wait_until(is_held, ACTIVE_S_MAX, f"an active {role}")
-        return found[0]
+        name = wait_until(holder, ACTIVE_S_MAX, f"an active {role}")
+        return next(each for each in self.of(role) if each.name == name)
 
     @contextmanager
     def without(self, role: str) -> Iterator[None]:

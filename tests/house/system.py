@@ -13,6 +13,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
+from app.adapters.postgres.lock import key_of
 from app.settings import Settings, name_of
 from projections.models.due import Due
 from tests.house.running import Running, Starter
@@ -20,6 +23,11 @@ from tests.installation import Parts, wait_until
 from tests.support import warm
 
 ROOT = Path(__file__).parents[2]
+HOLDERS = """
+    SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+    WHERE l.locktype = 'advisory' AND l.granted AND a.datname = current_database()
+    AND (l.classid::bigint << 32 | l.objid::bigint) = %s
+"""
 PROCESSES = ("web", "worker", "dispatcher", "projector", "clock")
 
 
@@ -36,6 +44,12 @@ def _is_free(port: int) -> bool:
         probe.bind(("127.0.0.1", port))
         return True
     return False
+
+
+def holder_of(server: psycopg.Connection, role: str) -> str | None:
+    """Name the copy of a role that holds its lock, by the `application_name` of its connections."""
+    row = server.execute(HOLDERS, [key_of(role)]).fetchone()
+    return None if row is None else str(row[0])
 
 
 @dataclass(frozen=True)

@@ -15,21 +15,15 @@ from urllib.request import urlopen
 import psycopg
 import pytest
 
-from app.adapters.postgres.lock import key_of
 from tests.house.load import at_work, goes_on
 from tests.house.partner import Partner, Promised
 from tests.house.running import COMES_UP_S, Running, value_of
-from tests.house.system import System
+from tests.house.system import System, holder_of
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
 from tests.servers.running import free_port
 
 TAKE_OVER_S = 5.0  # The contract of production: after a kill another copy is active by then.
-HOLDERS = """
-    SELECT a.application_name, a.pid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-    WHERE l.locktype = 'advisory' AND l.granted AND a.datname = current_database()
-    AND (l.classid::bigint << 32 | l.objid::bigint) = %s
-"""
 FOLLOWERS = ("dispatcher", "projector", "clock")
 
 BUYERS = 3
@@ -65,8 +59,7 @@ class Copies:
 
     def active(self) -> str | None:
         """Name the copy that holds the lock."""
-        found = self._holder()
-        return found[0] if found else None
+        return holder_of(self._server, self.role)
 
     def passes_from(self, name: str, within_s: float = TAKE_OVER_S) -> str:
         """Wait until the other copy is active, and return its name."""
@@ -75,10 +68,6 @@ class Copies:
 
     def close(self) -> None:
         self._server.close()
-
-    def _holder(self) -> tuple[str, int] | None:
-        row = self._server.execute(HOLDERS, [key_of(self.role)]).fetchone()
-        return (str(row[0]), int(row[1])) if row else None
 
 
 @pytest.fixture

@@ -2,11 +2,9 @@
 
 from uuid import UUID
 
-import msgspec
-
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.lookups.bulk_job import BulkJob, PersonalNumbers, PersonalResults
+from domain.lookups.bulk_job import BulkJob
 from projections.audit.auditor import check_log
 from tests.installation import PRICE_MICROS, Installation, Process
 
@@ -42,22 +40,6 @@ class Work:
             if isinstance(settled, BulkJob.ItemsFailed)
             for index, error in zip(settled.indexes, settled.errors, strict=True)
         }
-
-    def answers(self) -> dict[str, str]:
-        """Return which number each item asked for and which one it got an answer about."""
-        job, vault = self.job, self.process.vault
-        clear = vault.open(self.organization_id, job.id, job.created.personal)
-        assert clear is not None
-        asked = msgspec.json.decode(clear, type=PersonalNumbers).phone_numbers
-        told: dict[str, str] = {}
-        for settled in job.settlements:
-            if isinstance(settled, BulkJob.ItemsCompleted):
-                clear = vault.open(self.organization_id, job.id, settled.personal)
-                assert clear is not None
-                facts = msgspec.json.decode(clear, type=PersonalResults).facts
-                for index, fact in zip(settled.indexes, facts, strict=True):
-                    told[asked[index]] = fact.phone_number
-        return told
 
     def check(self) -> None:
         """Expect that the money is exact and that no invariant is broken."""

@@ -18,7 +18,7 @@ from domain.errors import ProvisioningError
 from domain.links.change_plans import ChangeRequest
 from domain.links.create import LinkRequest
 from domain.links.link import EndKind, Link
-from domain.links.network import AvailableEsim, Endpoint, LinkStatus
+from domain.links.network import AvailableEsim, Endpoint
 from domain.links.plan_change import PlanChange
 from domain.money import parse_amount
 from projections.models.due import Due
@@ -178,13 +178,6 @@ class Lab(Customer):
         self.network = FaultyNetwork(self.late)
         self.restart()
 
-    def see(self, link_id: UUID) -> None:
-        """Append to a link what a read of it might: the network shows another status."""
-        link = self.link(link_id)
-        other: LinkStatus = "active" if link.status == "inactive" else "inactive"
-        link.record_seen(other, None, None, self.process.cause())
-        self.process.log.append(link)
-
     def live(self, life: Callable[[], object]) -> bool:
         """Let this life do something; if it is killed by it, begin another one and tell so."""
         try:
@@ -231,6 +224,9 @@ class Lab(Customer):
 
     def plan_change(self, change_id: UUID) -> PlanChange:
         return self.process.log.get(PlanChange, change_id)
+
+    def plans_of(self, link_id: UUID) -> list[str]:
+        return [each.plan.provider_plan_id for each in self.link(link_id).current_activations]
 
     def only(self, *iccids: str) -> None:
         """Let the network show only these eSIMs as free, whoever holds them."""

@@ -10,23 +10,11 @@ from domain.months import month_of
 from tests.installation import CountingProvider, Installation, Process, numbers
 from tests.support.erasing import erase_months
 from tests.workers.jobs import Work, suspend
-from workers.bulk import ERASED, EXHAUSTED
+from workers.bulk import ERASED
 
 
 def worker(installation: Installation, provider: CountingProvider) -> Process:
     return installation.process(provider=provider)
-
-
-def test_a_message_that_comes_twice_finds_nothing_to_do(installation: Installation) -> None:
-    work, provider = Work(installation, numbers(3)), CountingProvider()
-    process = worker(installation, provider)
-    process.bulk_lookup.work(work.job_id, 0)
-    head = process.log.head()
-    for _ in range(3):
-        process.bulk_lookup.work(work.job_id, 0)
-    assert process.log.head() == head
-    assert len(provider.asked) == 3
-    work.check()
 
 
 @pytest.mark.any_database
@@ -44,44 +32,6 @@ def test_a_slice_that_the_job_does_not_have_is_no_work(
 def test_a_job_that_does_not_exist_is_no_work(process: Process) -> None:
     process.bulk_lookup.work(uuid4(), 0)
     assert process.log.head() == 0
-
-
-def test_five_starts_without_an_end_fail_the_slice_and_a_sixth_never_begins(
-    installation: Installation,
-) -> None:
-    work, provider = Work(installation, numbers(3)), CountingProvider()
-    provider.bug = SystemExit()  # A worker that dies in the midst of its work.
-    process = worker(installation, provider)
-    for attempt in range(STARTS_MAX):
-        with pytest.raises(SystemExit):
-            process.bulk_lookup.work(work.job_id, 0)
-        assert work.starts() == attempt + 1
-        work.check()
-    for _ in range(2):
-        process.bulk_lookup.work(work.job_id, 0)
-    assert len(provider.asked) == STARTS_MAX
-    assert work.starts() == STARTS_MAX
-    assert work.errors() == dict.fromkeys((0, 1, 2), EXHAUSTED)
-    assert work.job.finished_at is not None
-    assert work.spent_micros == 0
-    work.check()
-
-
-@pytest.mark.any_database
-def test_a_provider_that_raises_what_its_port_does_not_know_costs_an_attempt_only(
-    installation: Installation,
-) -> None:
-    work, provider = Work(installation, numbers(3)), CountingProvider()
-    provider.bug = KeyError("a bug of the adapter")
-    process = worker(installation, provider)
-    with pytest.raises(KeyError):
-        process.bulk_lookup.work(work.job_id, 0)
-    assert work.job.open_items(0) == [0, 1, 2]
-    provider.bug = None
-    process.bulk_lookup.work(work.job_id, 0)
-    assert work.job.completed == {0, 1, 2}
-    assert work.starts() == 2
-    work.check()
 
 
 @pytest.mark.any_database

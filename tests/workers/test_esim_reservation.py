@@ -41,7 +41,7 @@ def outcomes(lab: Lab, links: list[Link]) -> list[str]:
     return [each.failure.code if each.failure else each.stage.value for each in ended]
 
 
-@pytest.mark.parametrize(("links", "esims"), [on_sqlite(2, 1), on_sqlite(4, 1), (4, 3)])
+@pytest.mark.parametrize(("links", "esims"), [on_sqlite(3, 1), (4, 3)])
 def test_links_that_want_them_at_the_same_moment_share_them_too(
     lab: Lab, links: int, esims: int
 ) -> None:

@@ -33,7 +33,6 @@ from tests.workers.fees import (
     moment,
     set_fee,
     set_status,
-    switch,
 )
 from tests.workers.meanwhile import around, failing
 from workers.fees import FAILURES_MAX, PAUSE
@@ -314,24 +313,6 @@ def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
     assert bill(other) == (0 if kill.is_charged else 1)
     assert charged(other, organization_id) == FEBRUARY
     assert failures(other) == []
-
-
-@pytest.mark.any_database
-def test_what_is_frozen_stays_whatever_changes_before_the_charge(
-    process: Process, other: Process, organization_id: UUID, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    around(monkeypatch, process, "committer.commit", before=failing(Killed()))
-    with pytest.raises(Killed):
-        bill(process)
-    (link_id,) = fee_of(process, organization_id).due.link_ids
-    switch(other, link_id, "suspended", at=moment("2026-01-31"))
-    activate(other, organization_id)
-    activate(other, organization_id)
-    set_fee(other, organization_id, "7")
-    process.time.forward(seconds=3)
-    assert bill(other) == 1
-    assert charged(other, organization_id) == FEBRUARY
-    assert fee_of(other, organization_id).is_charged
 
 
 @postgresql_only("a file has no clock of its own")

@@ -65,14 +65,6 @@ def test_a_refusal_of_the_wallet_does_not_fail_a_link_that_another_has_ordered(
     check_order_lab(lab)
 
 
-def test_our_reference_is_found_though_the_clock_of_the_network_is_off(orders: Orders) -> None:
-    lab = orders(keeps_reference=True)
-    lab.book.late_at = lab.clock() - timedelta(minutes=5)
-    assert lose(lab).stage is Stage.ACTIVE
-    lab.settle()
-    check_order_lab(lab)
-
-
 def test_a_lost_order_is_adopted_only_after_its_time_out(orders: Orders) -> None:
     lab = orders()
     link = lose(lab)
@@ -89,8 +81,11 @@ def test_a_lost_order_is_adopted_only_after_its_time_out(orders: Orders) -> None
     check_order_lab(lab)
 
 
-def test_a_network_that_keeps_our_reference_is_asked_at_once(orders: Orders) -> None:
+def test_a_network_that_keeps_our_reference_is_asked_at_once_though_its_clock_is_off(
+    orders: Orders,
+) -> None:
     lab = orders(keeps_reference=True)
+    lab.book.late_at = lab.clock() - timedelta(minutes=5)
     other = lab.book.buy(lab.link(lab.request()).requested.plan.at_provider, "somebody")
     link = lose(lab)
     assert link.stage is Stage.ACTIVE

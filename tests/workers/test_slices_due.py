@@ -8,7 +8,7 @@ import pytest
 from app.adapters.remote.limits import PAUSE_S_MAX
 from app.settings import LOOKUP_THREADS
 from domain.lookups.bulk_commands import SLICE_ITEMS
-from domain.lookups.bulk_job import BulkJob
+from domain.lookups.bulk_job import STARTS_MAX, BulkJob
 from domain.lookups.ports import Found
 from domain.provider_errors import NotNow
 from projections.audit.auditor import check_log
@@ -23,6 +23,7 @@ from tests.installation import (
     wait_until,
 )
 from tests.workers.queueing import working
+from workers.bulk import EXHAUSTED
 from workers.routes import slice_message
 from workers.work import LEASE, RESTS
 
@@ -170,7 +171,9 @@ def test_a_slice_that_fails_rests_ever_longer_and_is_given_up_after_minutes(
     process.time.forward(minutes=5)
     process.due_work.answer(job_id, 0)
     job = process.log.get(BulkJob, job_id)
-    assert (len(started(process)), job.failed) == (5, {0})
+    assert (len(started(process)), job.failed) == (STARTS_MAX, {0})
+    (failed,) = process.events(BulkJob.ItemsFailed)
+    assert failed.errors == [EXHAUSTED]
     assert job.finished_at is not None
 
 

@@ -11,7 +11,7 @@ from domain.errors import Conflict, ServiceUnavailable
 from tests.domain.build import ORGANIZATION, cause, open_wallet, pay_in, take
 from tests.domain.crowd import PATIENCE_S, Crowd
 from tests.domain.faults import Moment
-from tests.domain.writers import Writer, balance, ledger
+from tests.domain.writers import Writer, balance, before_insert, ledger
 
 GONE = OperationalError  # The connection was closed, and what happened is not known.
 TAKEN = IntegrityError
@@ -52,22 +52,12 @@ def test_an_outcome_is_settled_before_the_reply_for_all_of_a_batch(
     log, committer = crowd.fund()
     with crowd.waiting():
         calls = crowd.queue_up(*[partial(take, committer, "0.10")] * 3)
-        crowd.writer.recorder.meanwhile = partial(prepare_second, crowd.writer, script)
+        before_insert(crowd.writer, 1, partial(prepare, crowd.writer, script))
     assert [call.exception(PATIENCE_S) for call in calls] == [None] * 3
     assert calls[-1].result() == log.head()
     assert crowd.writer.recorder.faults_left == 0
     take(committer, "0.10")
     assert balance(log) == "0.60"
-
-
-def prepare_second(writer: Writer, script: Script) -> None:
-    """Leave the next insert alone, which is that of the busy committer; then fail."""
-    writer.recorder.meanwhile = partial(prepare_now, writer, script)
-
-
-def prepare_now(writer: Writer, script: Script) -> None:
-    writer.recorder.meanwhile = lambda: None
-    prepare(writer, script)
 
 
 @pytest.mark.usefixtures("impatient")

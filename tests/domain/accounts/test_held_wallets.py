@@ -11,7 +11,6 @@ from domain.accounts.held_wallets import WalletCache
 from domain.accounts.wallet import Wallet, wallet_id
 from tests.domain.build import ORGANIZATION, cause, charge, open_wallet, pay_in
 from tests.domain.writers import Writer
-from tests.story import state_of
 
 
 def change(wallet: Wallet | None) -> None:
@@ -23,25 +22,6 @@ def change(wallet: Wallet | None) -> None:
 def balance_of(cache: WalletCache, stream: UUID) -> int:
     wallet = cache.get(stream)
     return wallet.balance_micros
-
-
-def test_a_wallet_is_loaded_once_and_then_held(writer: Writer) -> None:
-    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
-    cache = WalletCache(writer.log)
-    wallet = cache.get(stream)
-    pay_in(writer.committer, "1.00")
-    assert cache.get(stream) is wallet
-    assert wallet.balance_micros == 1_000_000
-
-
-def test_a_refreshed_wallet_is_that_of_the_log(writer: Writer) -> None:
-    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
-    cache = WalletCache(writer.log)
-    cache.get(stream)
-    pay_in(writer.committer, "1.00")
-    refreshed, loaded = cache.refresh(stream), WalletCache(writer.log).get(stream)
-    assert state_of(refreshed) == state_of(loaded)
-    assert cache.get(stream) is refreshed
 
 
 def test_what_is_undone_is_as_it_was_stored(writer: Writer) -> None:
@@ -57,16 +37,6 @@ def test_what_is_undone_is_as_it_was_stored(writer: Writer) -> None:
     change(cache.get(stream))
     cache.clear()
     assert balance_of(cache, stream) == 1_000_000
-
-
-def test_what_was_kept_is_what_an_undo_goes_back_to(writer: Writer) -> None:
-    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
-    cache = WalletCache(writer.log)
-    change(cache.get(stream))
-    cache.mark_committed()
-    change(cache.get(stream))
-    cache.undo(stream)
-    assert balance_of(cache, stream) == 999_999
 
 
 def test_catching_up_tells_whether_another_process_was_first(writer: Writer) -> None:

@@ -136,9 +136,7 @@ def test_what_a_reader_sees_meanwhile_does_not_disturb_a_change(buyer: Buyer, li
     seen = iter(["suspended", "active", "suspended", "active"])
 
     def read() -> None:
-        current = buyer.link(link.id)
-        current.record_seen(next(seen), None, None, buyer.process.cause())  # type: ignore[arg-type]  # a status of the network
-        buyer.process.log.append(current)
+        buyer.see(link.id, next(seen))  # type: ignore[arg-type]  # a status of the network
 
     buyer.network.before("add_plan", read, read)
     buyer.network.after("add_plan", read, read)

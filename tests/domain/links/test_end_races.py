@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -13,16 +12,11 @@ from domain.links import driver
 from domain.links.link import EndKind, Link
 from tests.domain.asking import all_at_once
 from tests.domain.buying import Buyer, Gate
-from tests.installation import PATIENCE_S, Process, on_sqlite
+from tests.installation import PATIENCE_S, Process
 
 SUM = 10_000_000  # All that the organization ever paid in.
 
 Act = Callable[[], object]
-
-
-def seeds(count: int) -> list[Any]:
-    """Return so many rounds of a race, of which PostgreSQL sees one for each order of two."""
-    return [each if each < 2 else on_sqlite(each) for each in range(count)]
 
 
 @pytest.fixture
@@ -78,7 +72,7 @@ def test_those_who_end_and_those_who_cancel_agree_on_one(buyer: Buyer) -> None:
     buyer.check()
 
 
-@pytest.mark.parametrize("seed", seeds(6))
+@pytest.mark.parametrize("seed", [0, 1])  # Each order of the two.
 def test_a_top_up_beside_a_cancellation_is_done_before_it_or_not_at_all(
     buyer: Buyer, seed: int
 ) -> None:
@@ -94,7 +88,7 @@ def test_a_top_up_beside_a_cancellation_is_done_before_it_or_not_at_all(
     buyer.check()
 
 
-@pytest.mark.parametrize("seed", seeds(4))
+@pytest.mark.parametrize("seed", [0, 1])
 def test_a_refund_by_hand_beside_a_cancellation_gives_nothing_back_twice(
     buyer: Buyer, seed: int
 ) -> None:

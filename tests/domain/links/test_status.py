@@ -46,11 +46,6 @@ def link(buyer: Buyer) -> Link:
     return buyer.own()
 
 
-def at_network(buyer: Buyer, link: Link) -> LinkStatus:
-    assert link.endpoint_id is not None
-    return buyer.simulator.usage(link.endpoint_id, timeout_s=1.0).status
-
-
 def settle(buyer: Buyer) -> None:
     """Let the time pass after which the network can do nothing more of what it was told."""
     settled_s = CALL_S + buyer.network.settles_after.total_seconds()
@@ -60,7 +55,7 @@ def settle(buyer: Buyer) -> None:
 def expect(buyer: Buyer, link: Link, status: LinkStatus) -> None:
     """Expect that log and network agree on a status and that nothing is under way."""
     current = buyer.link(link.id)
-    assert (current.status, at_network(buyer, link)) == (status, status)
+    assert (current.status, buyer.at_network(link.id)) == (status, status)
     assert current.open_call is None
     buyer.check()
 
@@ -122,7 +117,7 @@ def test_a_reactivation_that_fails_is_not_told_as_done(buyer: Buyer, link: Link)
     buyer.network.after("suspend", Killed())
     with pytest.raises(Killed):
         buyer.switch(link.id, "suspended")
-    assert (buyer.link(link.id).status, at_network(buyer, link)) == ("active", "suspended")
+    assert (buyer.link(link.id).status, buyer.at_network(link.id)) == ("active", "suspended")
     buyer.time.forward(seconds=SHORT_S)
     buyer.network.before("resume", Unavailable("down"))
     with pytest.raises(ProvisioningError):
@@ -175,15 +170,6 @@ def test_a_slow_request_does_not_close_the_intent_of_the_one_after_it(
     expect(buyer, link, "active")
 
 
-def note_otherwise(buyer: Buyer, link: Link) -> None:
-    """Note another status as another request does, which is faster."""
-    buyer.clock.forward(seconds=0.001)  # type: ignore[attr-defined]  # it can be moved
-    current = buyer.link(link.id)
-    other: LinkStatus = "active" if current.status == "inactive" else "inactive"
-    current.record_seen(other, None, None, buyer.process.cause())
-    buyer.process.log.append(current)
-
-
 class Slow:
     """A network each of whose calls takes all the time that it is given."""
 
@@ -209,7 +195,12 @@ def test_a_request_ends_in_its_time_though_each_call_takes_all_of_its_own(
     buyer: Buyer, link: Link, patience: Patience, races: int, told: int
 ) -> None:
     buyer.network.inner = Slow(buyer.network.inner, patience)  # type: ignore[assignment]  # It has all calls.
-    buyer.network.after("usage", *[lambda: note_otherwise(buyer, link)] * races)
+
+    def be_faster() -> None:
+        buyer.time.forward(seconds=0.001)
+        buyer.see(link.id)
+
+    buyer.network.after("usage", *[be_faster] * races)
     buyer.network.before("suspend", OutcomeUnknown("lost"))
     with pytest.raises(ProvisioningError):
         buyer.switch(link.id, "suspended")
@@ -236,7 +227,7 @@ def test_those_who_race_for_both_leave_log_and_network_of_one_mind(
 ) -> None:
     outcomes = race(buyer, link, lambda each: TARGETS[each // 2 % 2])
     assert all(isinstance(each, Link) for each in outcomes), outcomes
-    expect(buyer, link, at_network(buyer, link))
+    expect(buyer, link, buyer.at_network(link.id))
 
 
 @pytest.mark.any_database

@@ -3,7 +3,6 @@
 The other process is a second log and committer on the same file; `test_hammer.py` has real ones.
 """
 
-from collections.abc import Callable
 from functools import partial
 from uuid import uuid4
 
@@ -15,19 +14,7 @@ from domain.accounts.wallet import Wallet
 from domain.errors import Conflict, InsufficientBalance, ServiceUnavailable
 from tests.domain.build import ORGANIZATION, cause, lookup, open_wallet, pay_for, pay_in, take
 from tests.domain.crowd import PATIENCE_S, Crowd
-from tests.domain.writers import Writer, balance, everything, ledger
-
-
-def before_insert(writer: Writer, number: int, happens: Callable[[], object]) -> None:
-    """Call something once, just before the insert that follows the next `number` inserts."""
-    left = [number]
-
-    def meanwhile() -> None:
-        left[0] -= 1
-        if left[0] == -1:
-            happens()
-
-    writer.recorder.meanwhile = meanwhile
+from tests.domain.writers import Writer, balance, before_insert, everything, ledger
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from domain.blocking import NeedsThread
 from domain.errors import ConfigError, InsufficientBalance, RateLimited, Refused
 from domain.lookups.single import LookupRequest
-from tests.domain.asking import NUMBER, Asker, all_at_once
-from tests.installation import PRICE_MICROS, CountingProvider, Installation, numbers
+from tests.domain.asking import NUMBER, Asker
+from tests.installation import PRICE_MICROS, CountingProvider, Installation
 
 
 @pytest.fixture
@@ -60,23 +60,6 @@ def test_what_the_wallet_cannot_pay_asks_no_provider(
             LookupRequest(payer, NUMBER, price_micros, currency, None), process.cause()
         )
     assert provider.asked == []
-
-
-def test_the_last_cent_is_spent_once_and_nobody_else_gets_an_answer(
-    installation: Installation, provider: CountingProvider
-) -> None:
-    asker = Asker(installation, provider, "0.015")
-    outcomes = all_at_once(
-        12,
-        lambda each: asker.look_up(
-            numbers(12)[each], process=(asker.process, asker.other)[each % 2]
-        ),
-    )
-    refused = [each for each in outcomes if isinstance(each, InsufficientBalance)]
-    assert len(refused) == 9
-    assert asker.events()["number_lookup.answered"] == 3
-    assert asker.balance_micros == 0
-    asker.check()
 
 
 def test_a_balance_that_goes_while_the_provider_is_asked_gives_no_answer(

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
 
-from domain.webhooks.commands import Draft
+from domain.webhooks.commands import Changes, Draft
+from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sent
+from projections.stores.deliveries import Claimed
 from tests.installation import Process
 from tests.workers.queueing import Queue
 from workers.webhook_planner import WebhookPlanner
-from workers.webhooks import WebhookWork
+from workers.webhooks import SLOTS, WebhookWork
 
 OK, DOWN, GONE = Sent(200, None, 5), Sent(None, "timeout", 10_000), Sent(410, None, 5)
 
@@ -91,6 +94,53 @@ class Lab:
         )
         assert total == len(found)
         return sorted(found, key=lambda each: each.position)
+
+
+class Told(Lab):
+    """A lab with one organization and its endpoint."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.plan()
+        self.clock = self.process.time
+        self.owner = self.process.organization()
+        self.hook = self.endpoint(self.owner)
+        self.store = self.process.webhook_deliveries
+
+    def happen(self, *references: str) -> None:
+        """Let something be told of each."""
+        for each in references:
+            self.process.deposit(self.owner, "1.00", each)
+        self.plan()
+
+    def try_one(self) -> None:
+        """Do what a worker does for one bell."""
+        self.work.deliver(self.owner, self.hook)
+
+    def claim(self, earlier: timedelta = timedelta()) -> Claimed | None:
+        return self.store.claim(self.hook, self.clock() - earlier, SLOTS)
+
+    def change(self, changes: Changes) -> None:
+        self.process.webhooks.change(self.its, changes, self.process.cause())
+
+    @property
+    def its(self) -> WebhookEndpoint:
+        return self.process.webhooks.get(self.owner, self.hook)
+
+    @property
+    def all(self) -> list[Delivery]:
+        return self.deliveries(self.owner, self.hook)
+
+    @property
+    def one(self) -> Delivery:
+        [found] = self.all
+        return found
+
+    @property
+    def disabled(self) -> str | None:
+        """Why it is disabled, None if it is not."""
+        disabled = self.process.log.get(WebhookEndpoint, self.hook).disabled
+        return None if disabled is None else disabled.reason
 
 
 def plan(process: Process, planner: WebhookPlanner) -> None:

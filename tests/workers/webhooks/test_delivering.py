@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -14,63 +14,15 @@ from app.processes.runtime import Runtime
 from domain.errors import IdempotencyKeyReused, WebhookDisabled
 from domain.webhooks import commands as webhook_commands
 from domain.webhooks.commands import Changes, Failed
-from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sent
 from domain.webhooks.retries import DELAYS, DISABLED_AFTER, FAILURES_FREE, PAUSE_MAX, Health
-from projections.stores.deliveries import LEASE, Claimed
+from projections.stores.deliveries import LEASE
 from tests.installation import Installation, Process, SetClock, on_sqlite, sqlite_only
 from tests.support.erasing import erase_months
-from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, work_of
+from tests.workers.webhooks.lab import DOWN, GONE, OK, Script, Told, work_of
 from workers.webhooks import RETENTION, SLOTS
 
 WRONG = Sent(500, None, 5)
-
-
-class Told(Lab):
-    """A lab with one organization and its endpoint."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.plan()
-        self.clock = cast("SetClock", self.process.clock)
-        self.owner = self.process.organization()
-        self.hook = self.endpoint(self.owner)
-        self.store = self.process.webhook_deliveries
-
-    def happen(self, *references: str) -> None:
-        """Let something be told of each."""
-        for each in references:
-            self.process.deposit(self.owner, "1.00", each)
-        self.plan()
-
-    def try_one(self) -> None:
-        """Do what a worker does for one bell."""
-        self.work.deliver(self.owner, self.hook)
-
-    def claim(self, earlier: timedelta = timedelta()) -> Claimed | None:
-        return self.store.claim(self.hook, self.clock() - earlier, SLOTS)
-
-    def change(self, changes: Changes) -> None:
-        self.process.webhooks.change(self.its, changes, self.process.cause())
-
-    @property
-    def its(self) -> WebhookEndpoint:
-        return self.process.webhooks.get(self.owner, self.hook)
-
-    @property
-    def all(self) -> list[Delivery]:
-        return self.deliveries(self.owner, self.hook)
-
-    @property
-    def one(self) -> Delivery:
-        [found] = self.all
-        return found
-
-    @property
-    def disabled(self) -> str | None:
-        """Why it is disabled, None if it is not."""
-        disabled = self.process.log.get(WebhookEndpoint, self.hook).disabled
-        return None if disabled is None else disabled.reason
 
 
 @pytest.fixture

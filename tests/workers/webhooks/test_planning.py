@@ -1,5 +1,6 @@
 """Whatever was committed is planned for each endpoint that wants it, once, whatever dies."""
 
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
@@ -8,115 +9,90 @@ from domain.webhooks.commands import Changes
 from domain.webhooks.messages import TEST
 from tests.installation import Process, numbers
 from tests.projections.looking import place_of
-from tests.workers.webhooks.lab import Lab, plan, planner_of
+from tests.workers.webhooks.lab import Lab, Told, plan, planner_of
 from workers.webhook_planner import BACK, WebhookPlanner
 
 
 @pytest.fixture
-def lab(process: Process) -> Lab:
-    return Lab(process)
+def lab(process: Process) -> Told:
+    return Told(process)
 
 
-def types(lab: Lab, owner: UUID, endpoint_id: UUID) -> list[str]:
-    return [each.type for each in lab.deliveries(owner, endpoint_id)]
+def types(lab: Told, endpoint_id: UUID) -> list[str]:
+    return [each.type for each in lab.deliveries(lab.owner, endpoint_id)]
 
 
 @pytest.mark.any_database
-def test_a_test_is_told_to_its_endpoint_alone_whatever_that_wants(
-    lab: Lab, process: Process
-) -> None:
-    owner = process.organization()
-    asked, other = lab.endpoint(owner, events=["job.finished"]), lab.endpoint(owner)
-    delivery_id = process.webhooks.test(process.webhooks.get(owner, asked), process.cause())
+def test_a_test_is_told_to_its_endpoint_alone_whatever_that_wants(lab: Told) -> None:
+    asked, webhooks = lab.endpoint(lab.owner, events=["job.finished"]), lab.process.webhooks
+    delivery_id = webhooks.test(webhooks.get(lab.owner, asked), lab.process.cause())
     lab.plan()
-    assert [(each.id, each.type) for each in lab.deliveries(owner, asked)] == [(delivery_id, TEST)]
-    assert lab.deliveries(owner, other) == []
+    (told,) = lab.deliveries(lab.owner, asked)
+    assert (told.id, told.type) == (delivery_id, TEST)
+    assert lab.all == []
 
 
-def test_an_endpoint_is_told_what_it_wants_and_nothing_from_before_it_was_made(
-    lab: Lab, process: Process
-) -> None:
-    owner = process.organization()
+def test_an_endpoint_is_told_what_it_wants_and_nothing_from_before_it_was_made(lab: Told) -> None:
+    process, owner = lab.process, lab.owner
     process.deposit(owner, "1.00", "before")
     every, jobs = lab.endpoint(owner), lab.endpoint(owner, events=["job.finished"])
     process.deposit(owner, "1.00", "after")
     job_id = process.create_job(owner, numbers(3))
     process.finish_job(job_id)
     lab.plan()
-    assert types(lab, owner, every) == ["wallet.deposited", "job.finished"]
+    assert types(lab, every) == ["wallet.deposited", "job.finished"]
     [told] = lab.deliveries(owner, jobs)
     assert told.about == job_id
-    assert (told.status, told.attempts, told.next_attempt_at) == ("pending", 0, process.clock())
-    assert {*lab.bells.taken()} == {(owner, every), (owner, jobs)}
+    assert (told.status, told.attempts, told.next_attempt_at) == ("pending", 0, lab.clock())
+    assert {*lab.bells.taken()} == {(owner, each) for each in (lab.hook, every, jobs)}
 
 
-def test_nothing_of_another_organization_is_told(lab: Lab, process: Process) -> None:
-    owner, other = process.organization(), process.organization(name="Other")
-    mine, theirs = lab.endpoint(owner), lab.endpoint(other)
-    process.deposit(owner, "1.00", "mine")
-    lab.plan()
-    assert types(lab, owner, mine) == ["wallet.deposited"]
-    assert types(lab, other, theirs) == []
-    [delivery] = lab.deliveries(owner, mine)
-    store = process.webhook_deliveries
-    assert store.page(other, mine, None, slice(0, 10)) == ([], 0)
-    assert store.get(other, mine, delivery.id) is None
-    assert store.get(owner, theirs, delivery.id) is None
-    assert store.get(owner, mine, delivery.id) == delivery
+def test_nothing_of_another_organization_is_told(lab: Told) -> None:
+    other, store = lab.process.organization(name="Other"), lab.store
+    theirs = lab.endpoint(other)
+    lab.happen("mine")
+    assert lab.one.type == "wallet.deposited"
+    assert lab.deliveries(other, theirs) == []
+    assert store.page(other, lab.hook, None, slice(0, 10)) == ([], 0)
+    assert store.get(other, lab.hook, lab.one.id) is None
+    assert store.get(lab.owner, theirs, lab.one.id) is None
+    assert store.get(lab.owner, lab.hook, lab.one.id) == lab.one
 
 
 @pytest.mark.any_database
 def test_a_disabled_endpoint_is_told_nothing_and_afterwards_only_what_happens_then(
-    lab: Lab, process: Process
+    lab: Told,
 ) -> None:
-    owner = process.organization()
-    endpoint = lab.endpoint(owner)
-
-    def switch(*, enabled: bool) -> None:
-        process.webhooks.change(
-            process.webhooks.get(owner, endpoint), Changes(enabled=enabled), process.cause()
-        )
-
-    switch(enabled=False)
-    process.deposit(owner, "1.00", "meanwhile")
-    switch(enabled=True)
-    process.deposit(owner, "1.00", "then")
-    lab.plan()
-    [told] = lab.deliveries(owner, endpoint)
-    process.deposit(owner, "1.00", "again")
-    lab.plan()
-    assert len(lab.deliveries(owner, endpoint)) == 2
-    process.webhooks.delete(process.webhooks.get(owner, endpoint), process.cause())
-    process.deposit(owner, "1.00", "late")
-    lab.plan()
-    assert len(lab.deliveries(owner, endpoint)) == 2
-    assert told in lab.deliveries(owner, endpoint)
+    lab.change(Changes(enabled=False))
+    lab.process.deposit(lab.owner, "1.00", "meanwhile")
+    lab.change(Changes(enabled=True))
+    lab.happen("then")
+    told = lab.one
+    lab.happen("again")
+    assert len(lab.all) == 2
+    lab.process.webhooks.delete(lab.its, lab.process.cause())
+    lab.happen("late")
+    assert len(lab.all) == 2
+    assert told in lab.all
 
 
-def test_planning_again_from_anywhere_changes_nothing_that_is_known(
-    lab: Lab, process: Process
-) -> None:
-    owner = process.organization()
-    endpoint = lab.endpoint(owner)
-    for index in range(3):
-        process.deposit(owner, "1.00", f"d-{index}")
+def test_planning_again_from_anywhere_changes_nothing_that_is_known(lab: Told) -> None:
+    process = lab.process
+    lab.happen("a", "b", "c")
     lab.settle()
-    known = lab.deliveries(owner, endpoint)
+    known = lab.all
     assert {each.status for each in known} == {"delivered"}
     with process.views.writing() as connection:
         process.positions.start(connection, WebhookPlanner.name, 1, None)
     plan(process, planner_of(process))
-    assert lab.deliveries(owner, endpoint) == known
+    assert lab.all == known
 
 
 @pytest.mark.any_database
 def test_a_planner_that_dies_before_it_rings_has_planned_and_the_beat_rings(
-    lab: Lab, process: Process, monkeypatch: pytest.MonkeyPatch
+    lab: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owner = process.organization()
-    endpoint = lab.endpoint(owner)
-    process.deposit(owner, "1.00", "one")
-    process.projector.catch_up()
+    lab.process.deposit(lab.owner, "1.00", "one")
 
     def die(_: object) -> None:
         raise SystemExit
@@ -126,40 +102,34 @@ def test_a_planner_that_dies_before_it_rings_has_planned_and_the_beat_rings(
         with pytest.raises(SystemExit):
             lab.plan()
     lab.work.beat()
-    assert lab.bells.taken() == [(owner, endpoint)]
+    assert lab.bells.taken() == [(lab.owner, lab.hook)]
 
 
 @pytest.mark.parametrize("keeps_tables", [True, False])
-def test_without_its_position_it_starts_72_hours_back(
-    lab: Lab, process: Process, *, keeps_tables: bool
-) -> None:
-    owner = process.organization()
-    endpoint = lab.endpoint(owner)
-    process.deposit(owner, "1.00", "old")
-    lab.plan()
-    process.time.forward(hours=BACK.total_seconds() / 3600, seconds=1)
-    process.deposit(owner, "1.00", "new")
-    lab.settle()
-    before = [each.id for each in lab.deliveries(owner, endpoint)]
+def test_without_its_position_it_starts_72_hours_back(lab: Told, *, keeps_tables: bool) -> None:
+    lab.happen("old")
+    lab.clock.now += BACK + timedelta(seconds=1)
+    lab.happen("new")
+    lab.deliver()
+    before = [each.id for each in lab.all]
     assert len(before) == 2
-    rows = process.positions.rows
+    process, rows = lab.process, lab.process.positions.rows
     with process.views.writing() as connection:
         connection.execute(rows.delete().where(rows.c.name == WebhookPlanner.name))
     if not keeps_tables:  # As of a release whose tables have another shape.
-        store = process.webhook_deliveries
-        store.metadata.drop_all(process.views.engine)
-        store.metadata.create_all(process.views.engine)
+        lab.store.metadata.drop_all(process.views.engine)
+        lab.store.metadata.create_all(process.views.engine)
     plan(process, planner_of(process))
-    after = [each.id for each in lab.deliveries(owner, endpoint)]
+    after = [each.id for each in lab.all]
     assert after == (before if keeps_tables else before[1:])
     assert place_of(process, WebhookPlanner.name).position == process.log.head()
 
 
 @pytest.mark.any_database
 def test_without_endpoints_it_moves_on_without_reading_the_log(
-    lab: Lab, process: Process, monkeypatch: pytest.MonkeyPatch
+    process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owner = process.organization()
+    lab, owner = Lab(process), process.organization()
     lab.plan()
     process.deposit(owner, "1.00", "one")
     process.projector.catch_up()
@@ -170,17 +140,15 @@ def test_without_endpoints_it_moves_on_without_reading_the_log(
     assert place_of(process, WebhookPlanner.name).position == process.log.head()
 
 
-def test_it_waits_for_the_read_model_of_endpoints(lab: Lab, process: Process) -> None:
-    owner = process.organization()
-    endpoint = lab.endpoint(owner)
+def test_it_waits_for_the_read_model_of_endpoints(lab: Told) -> None:
     lab.plan()
-    process.deposit(owner, "1.00", "one")
-    process.projector.catch_up()
-    late = lab.endpoint(owner)
-    process.deposit(owner, "1.00", "two")
+    lab.process.deposit(lab.owner, "1.00", "one")
+    lab.process.projector.catch_up()
+    late = lab.endpoint(lab.owner)
+    lab.process.deposit(lab.owner, "1.00", "two")
     while lab.planner.step():
         pass
-    assert len(lab.deliveries(owner, endpoint)) == 1
+    assert len(lab.all) == 1
     lab.plan()
-    assert len(lab.deliveries(owner, endpoint)) == 2
-    assert len(lab.deliveries(owner, late)) == 1
+    assert len(lab.all) == 2
+    assert len(lab.deliveries(lab.owner, late)) == 1
