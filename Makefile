@@ -84,7 +84,7 @@ soak: .venv/.dev ## Inflict every fault more often; writes docs/reliability.md (
 	@SOAK=1 $(BIN)/python -m tests.servers.install
 	@SOAK=1 $(BIN)/python -m pytest --timeout=$(SOAK_SECONDS_MAX) -m "soak or rounds" $(ARGS)
 
-bench: .venv/.dev ## Measure beside limits; DATABASE=postgresql measures that, JSON=1 prints lines
+bench: .venv/.dev ## Measure beside limits; DATABASE=postgresql measures that
 	@$(BIN)/python -m tests.bench
 
 release: .venv/.dev ## VERSION=1.2.3 becomes the release of the change logs, if nothing broke

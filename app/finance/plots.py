@@ -55,7 +55,7 @@ class Scale:
         return round(100 * (self.high - value) / (self.high - self.low), 3)
 
     def marks(self, label: Label) -> list[Mark]:
-        values = range(self.low, self.high + 1, self.step)
+        values = range(self.low, self.high + 1, self.step) if self.step > 1 else [0]  # Of nothing.
         return [(self.at(value), label(value)) for value in values]
 
 

@@ -1,7 +1,7 @@
 """Measures the service against the limits beside it: `python -m tests.bench [ROW…]`.
 
-Prints one table. With `JSON` set in the environment each row is a line of JSON too; with `RUNS=5`
-everything is measured five times, and what is shown of a row is the run with the median ratio.
+Prints one table. With `RUNS=5` everything is measured five times, and what is shown of a row is the
+run with the median ratio.
 """
 
 import logging
@@ -14,7 +14,7 @@ from time import perf_counter
 from types import ModuleType
 
 from tests.bench.row import Row
-from tests.bench.table import as_json, render
+from tests.bench.table import render
 
 Measure = Callable[..., Iterator[Row]]
 
@@ -36,10 +36,7 @@ def main(wanted: list[str]) -> None:
     rows = []
     for name in wanted or ROWS:
         print(f"measuring {name}", file=sys.stderr)
-        for row in measured(import_module(f"tests.bench.rows.{name}"), runs):
-            rows.append(row)
-            if os.environ.get("JSON"):
-                print(as_json(row), flush=True)
+        rows += measured(import_module(f"tests.bench.rows.{name}"), runs)
     print(render(rows))
     print(f"\n{perf_counter() - started:.0f} s in all; {FIGURES}", file=sys.stderr)
 

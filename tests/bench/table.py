@@ -1,6 +1,5 @@
-"""The table that people read, and the JSON lines that machines read."""
+"""The table that people read."""
 
-import json
 from collections.abc import Iterable
 
 from tests.bench.row import Aim, Row
@@ -13,21 +12,6 @@ def render(rows: Iterable[Row]) -> str:
     lines = [HEADINGS, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
     return "\n".join(_join(line, widths) for line in lines)
-
-
-def as_json(row: Row) -> str:
-    """Write one row as a line of JSON."""
-    return json.dumps(
-        {
-            "name": row.name,
-            "ours": row.ours,
-            "limit": row.limit,
-            "unit": row.unit,
-            "ratio": None if row.limit is None else row.ratio,
-            "aim": row.aim.text(row.unit),
-        },
-        ensure_ascii=False,
-    )
 
 
 def _cells(row: Row) -> tuple[str, ...]:

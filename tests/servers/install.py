@@ -18,7 +18,7 @@ from tests.servers.running import NotInstalled, newest
 
 HEADER = "usr/include/time.h"
 PROMTOOL = "usr/bin/promtool"
-NGINX, HAPROXY = "usr/sbin/nginx", "usr/sbin/haproxy"
+NGINX, HAPROXY, HLEDGER = "usr/sbin/nginx", "usr/sbin/haproxy", "usr/bin/hledger"
 SOAK = bool(os.environ.get("SOAK"))
 SERVERS = [  # What people call it, the setting that names one (if any), the program, the package.
     ("PostgreSQL", DATABASE, postgres.PROGRAM, "postgresql"),
@@ -32,6 +32,7 @@ SERVERS = [  # What people call it, the setting that names one (if any), the pro
     ("systemd-analyze", "", "usr/bin/systemd-analyze", "systemd"),  # It judges the units.
     # They stand before the service where broken framing is tried, which takes minutes.
     *((("nginx", "", NGINX, "nginx"), ("HAProxy", "", HAPROXY, "haproxy")) * SOAK),
+    *((("hledger", "", HLEDGER, "hledger"),) * SOAK),  # It reads the journal.
     # For the clock of the tests, which CI shifts.
     *((("A C compiler", "", "usr/bin/cc", "gcc"), ("Its headers", "", HEADER, "libc6-dev")) * CI),
 ]

@@ -54,23 +54,18 @@ def test_half_of_one_goes_to_the_even_number() -> None:
     assert [convert("", 1, "USD", FRIDAY) for _ in range(6)] == [0, 1, 1, 0, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("currency", "day"),
-    [
-        ("EUR", FRIDAY - timedelta(1)),
+def test_a_day_before_the_first_long_after_the_last_and_another_currency_are_named() -> None:
+    late = MONDAY + timedelta(DAYS_BACK + 1)
+    for its, day in (
+        ("USD", FRIDAY - timedelta(1)),
         ("JPY", SUNDAY),
         ("CHF", MONDAY),
-        ("EUR", MONDAY + timedelta(DAYS_BACK + 1)),
-    ],
-)
-def test_a_day_before_the_first_one_long_after_the_last_and_an_unknown_currency_are_named(
-    currency: str, day: date
-) -> None:
-    its = "USD" if currency == "EUR" else currency
-    with pytest.raises(NotPossible) as refused:
-        rates().adding_up()("", 1, currency, day)
-    wanted = f"the table of rates has none of {its} for {day}, nor for the 10 days before it"
-    assert str(refused.value) == wanted
+        ("USD", late),
+    ):
+        with pytest.raises(NotPossible) as refused:
+            rates().adding_up()("", 1, its.replace("USD", "EUR"), day)
+        wanted = f"the table of rates has none of {its} for {day}, nor for the 10 days before it"
+        assert str(refused.value) == wanted
 
 
 def test_what_was_used_is_a_table_that_gives_the_same() -> None:

@@ -149,7 +149,6 @@ def test_the_journal_of_the_month_has_it_to_the_cent(
     its = accounts["datev"]
     batch = datev([*of_program(made, "USD", its)], its, clock.now).decode("cp1252").splitlines()
     rows = [line.split(";") for line in batch[2:]]
-    assert all(len(row) == 125 for row in rows)
     paid = [row for row in rows if row[6:8] == ["1800", "1460"]]
     assert paid
     assert {row[1] for row in paid} == {'"S"'}, "the bank is debited"
@@ -188,9 +187,8 @@ def test_an_invoice_that_is_paid_or_of_another_amount_stays(process: Process) ->
         booked(process, invoiced(process, "offline", 1))
     bill = [each for each in bank(process) if each.reference == "INV-offline"]
     half = [Theirs(1, "INV-offline", -400, "USD", DAY)]
-    assert [its.reference for _, its in reconcile_deposits(process.log, half).different] == [
-        "INV-offline"
-    ]
+    ((_, its),) = reconcile_deposits(process.log, half).different
+    assert its.reference == "INV-offline"
     parts = [*half, Theirs(2, "INV-offline", -600, "USD", DAY)]
     assert len(reconcile_deposits(process.log, parts).settled) == 1, "lines are added up"
     paid = reconcile_deposits(process.log, bill)
@@ -230,9 +228,8 @@ def test_a_reference_of_two_organizations_is_booked_for_each(process: Process) -
         owner = process.organization()
         process.accounts.move("deposit", owner, 7_000_000, "twin", process.cause())
     lines = [Theirs(1, "twin", 7_000_000, "USD", DAY)]
-    assert not reconcile_deposits(process.log, lines).settled, (
-        "one is missing, and nobody knows which"
-    )
+    unknown = reconcile_deposits(process.log, lines)
+    assert not unknown.settled, "one is missing, and nobody knows which"
     found = reconcile_deposits(process.log, [*lines, Theirs(2, "twin", 7_000_000, "USD", DAY)])
     assert booked(process, found) == [True, True]
     assert held(process)["Assets:Bank", "USD"] == 14_000_000

@@ -20,19 +20,6 @@ def used(shell: Shell) -> Shell:
     return shell
 
 
-def test_a_log_that_was_cut_short_is_found_though_what_is_left_is_right(used: Shell) -> None:
-    used.run("org", "list")
-    used.rewrite("DELETE FROM stored_events WHERE rowid >= 4")
-    report = used.json("audit", "verify", status=1)
-    assert report["failures"][0]["position"] == 4
-    reason = report["failures"][0]["reason"]
-    assert "up to 5" in reason
-    assert f"position 4: {reason}\n" in used.run("audit", "verify", status=1).stdout
-    for command in (("org", "list"), ("doctor",)):
-        said = used.run(*command, status=1)
-        assert "look at: python -m app audit verify" in said.stdout + said.stderr, command
-
-
 def test_an_amount_that_was_rewritten_leaves_a_difference(used: Shell) -> None:
     used.rewrite(
         "UPDATE stored_events SET state = replace(state, '\"amount_micros\":5000000',"

@@ -65,9 +65,8 @@ def test_a_name_that_was_made_to_lead_here_is_refused(shop: Shop, host: str) -> 
     assert shop.browser.get("/", headers={"Host": host}).status_code == 421
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8090", "localhost:9000", "LOCALHOST", "[::1]:1"])
-def test_names_of_the_loopback_interface_are_ours_at_any_port(host: str) -> None:
-    assert is_loopback(host)
+def test_names_of_the_loopback_interface_are_ours_at_any_port() -> None:
+    assert all(map(is_loopback, ("127.0.0.1:8090", "localhost:9000", "LOCALHOST", "[::1]:1")))
 
 
 def test_every_reply_tells_the_browser_to_trust_nothing_else(shop: Shop) -> None:

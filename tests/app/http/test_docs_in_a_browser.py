@@ -71,15 +71,6 @@ def test_no_guide_is_wider_than_its_window(browser: Browser, docs: str) -> None:
                 assert page.value(OVERFLOW) == 0, (name, width)
 
 
-def test_the_navigation_leads_from_guide_to_guide(page: Page, docs: str) -> None:
-    page.open(docs)
-    for name in ("quick-start", "errors"):
-        go_to(page, name)
-        assert page.value("document.querySelector('nav a[aria-current]').textContent") == page.text(
-            "h1"
-        )
-
-
 def test_the_search_is_reached_by_key_and_leads_to_an_error_code(page: Page, docs: str) -> None:
     page.open(docs)
     page.press("/")

@@ -12,8 +12,8 @@ import pytest
 
 from app.http.edge.callers import authenticate
 from domain.links.link import Link
-from tests.app.http.buying import FREE, LINKS, buyer
-from tests.app.http.edge.test_isolation import MISSING, Case, Sent, ask, case_of, operations
+from tests.app.http.buying import FREE, LINKS, MISSING, buyer
+from tests.app.http.edge.test_isolation import Case, Sent, ask, case_of, operations
 from tests.app.http.over_http import OverHttp, serving
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 
@@ -68,11 +68,11 @@ def test_whose_token_it_is_comes_before_all_else(service: Service, cases: list[C
             nobody = service.client.open(path, method=case.method, **wrong)
             assert (nobody.status_code, code_of(nobody)) == (401, "UNAUTHORIZED"), case
             assert nobody.headers["WWW-Authenticate"].startswith("Bearer "), case
-            if case.operation.who is authenticate:
-                for tenant, code in ((suspended, "SUSPENDED"), (inactive, "INACTIVE")):
-                    refused = tenant.open(case.method, path, **wrong)
-                    assert refused.status_code == 403, case
-                    assert code_of(refused) == f"ORGANIZATION_{code}", case
+        if case.operation.who is authenticate:
+            for tenant, code in ((suspended, "SUSPENDED"), (inactive, "INACTIVE")):
+                refused = tenant.open(case.method, path, **WRONG[0])
+                assert refused.status_code == 403, case
+                assert code_of(refused) == f"ORGANIZATION_{code}", case
 
 
 @pytest.mark.usefixtures("by_both")

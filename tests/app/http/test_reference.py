@@ -6,7 +6,6 @@ Only what is an example in them is put in its place: ids, keys, tokens and the U
 import re
 import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,11 +16,10 @@ from app.http.edge.input import in_path
 from app.http.reference import Reference
 from projections.engine.shape import id_of
 from tests.app.http.buying import FREE
-from tests.app.http.clients.packages import NODE, Node, run
+from tests.app.http.clients.packages import Node, node_home, run
 from tests.app.http.edge.test_isolation import Case, case_of, operations, payments_of, shop_of
 from tests.app.http.over_http import HOST, serving
 from tests.app.http.service import Service, Tenant
-from tests.servers.fixtures import missing
 
 pytestmark = [pytest.mark.any_database, pytest.mark.slow]
 
@@ -91,10 +89,7 @@ def test_the_samples_run(
         [sys.executable] if language == "python" else ["bash", "-euo", "pipefail"]
     )
     if language == "typescript":
-        found = find_spec(NODE)
-        if found is None or found.origin is None:
-            missing(f"{NODE} is not installed")
-        command = [Path(found.origin).parent / "bin" / "node"]
+        command = [node_home() / "bin" / "node"]
     with serving(service.container) as port:
         code = program(service, samples, language, f"http://{HOST}:{port}")
         file = tmp_path / FILES[language]

@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -95,19 +94,3 @@ def test_every_sample_is_told_in_each_language() -> None:
         text = (GUIDES / f"{page}.md").read_text("utf-8")
         counts = {language: len(blocks(text, language)) for language in FILES}
         assert len({*counts.values()}) == 1, (page, counts)
-
-
-@pytest.mark.slow
-def test_the_suite_of_a_sandbox_runs_twice_at_once_in_one_organization(
-    serving: Served, environment: Mapping[str, str], tmp_path: Path
-) -> None:
-    require("bash")
-    file = tmp_path / FILES["bash"]
-    file.write_text(program("sandbox", "bash", serving.url), "utf-8")
-    with ThreadPoolExecutor(2) as pool:
-        suites = [
-            pool.submit(run, tmp_path, *COMMANDS["bash"], file, **environment, SUITE=suite)
-            for suite in ("one", "two")
-        ]
-        for each in suites:
-            each.result()

@@ -102,9 +102,9 @@ class BicsServer(ScriptedServer):
         self._pending: list[tuple[datetime, Callable[[], object]]] = []
         super().__init__()
         self.route("log in", "POST", "/login", self._log_in)
+        self.route("sims", "GET", "/fetchSIM", self._authorized(self._fetch_sim))
+        self.route("create", "POST", "/CreateEndPoint", self._authorized(self._create))
         for name, method, path, handler in (
-            ("sims", "GET", "/fetchSIM", self._fetch_sim),
-            ("create", "POST", "/CreateEndPoint", self._create),
             ("activate", "POST", "/EndPointActivation", self._activate),
             ("delink", "POST", "/DeLinkSim", self._delink),
             ("delete", "POST", "/DeleteEndPoint", self._delete),
@@ -113,7 +113,7 @@ class BicsServer(ScriptedServer):
             ("statistics", "GET", "/GetStatistics", self._statistics),
             ("life cycle", "POST", "/EndPointLifeCycleChange", self._change_life_cycle),
         ):
-            self.route(name, method, path, self._authorized(handler))
+            self.route(name, method, path, self._authorized(self._of_endpoint(handler)))
 
     @property
     def settings(self) -> dict[str, str]:
@@ -282,14 +282,17 @@ class BicsServer(ScriptedServer):
             entry = Entry(endpoint.endpoint_id, endpoint.name, plan_id, unique_id)
             self.bought.append(entry)
 
-    def _endpoint(self, request: Request) -> EndpointOf | None:
-        asked = request.query if request.method == "GET" else request.json()["Request"]
-        return self.endpoints.get(str(asked.get("endPointId")))
+    def _of_endpoint(self, handler: Callable[[Request, EndpointOf], Answer]) -> Handler:
+        """Give a handler the endpoint that a request names; refuse one that is not there."""
 
-    def _activate(self, request: Request) -> Answer:
-        endpoint = self._endpoint(request)
-        if endpoint is None:
-            return refused("2001", NO_ENDPOINT)
+        def answer(request: Request) -> Answer:
+            asked = request.query if request.method == "GET" else request.json()["Request"]
+            endpoint = self.endpoints.get(str(asked.get("endPointId")))
+            return refused("2001", NO_ENDPOINT) if endpoint is None else handler(request, endpoint)
+
+        return answer
+
+    def _activate(self, _: Request, endpoint: EndpointOf) -> Answer:
         if endpoint.iccid is None:
             return refused("6420", "SIM is not attached")
         if endpoint.life_cycle == "Active":
@@ -299,30 +302,22 @@ class BicsServer(ScriptedServer):
         endpoint.life_cycle = "Active"
         return done("5014")
 
-    def _delink(self, request: Request) -> Answer:
-        endpoint = self._endpoint(request)
-        if endpoint is None:
-            return refused("2001", NO_ENDPOINT)
+    def _delink(self, _: Request, endpoint: EndpointOf) -> Answer:
         if endpoint.iccid is None:
             return refused("6420", "SIM is not attached")
         self.sims[endpoint.iccid].endpoint_id = None
         endpoint.iccid, endpoint.life_cycle = None, "Hold"
         return done("6413")
 
-    def _delete(self, request: Request) -> Answer:
-        endpoint = self._endpoint(request)
-        if endpoint is None:
-            return refused("2001", NO_ENDPOINT)
+    def _delete(self, _: Request, endpoint: EndpointOf) -> Answer:
         if endpoint.iccid is not None:
             return refused("10160", "SIM is attached")
         self.taken_off |= {each.unique_id for each in endpoint.addons}
         del self.endpoints[endpoint.endpoint_id]
         return done("10159")
 
-    def _patch(self, request: Request) -> Answer:
-        endpoint, wanted = self._endpoint(request), request.json()["Request"]["requestParam"]
-        if endpoint is None:
-            return refused("2001", NO_ENDPOINT)
+    def _patch(self, request: Request, endpoint: EndpointOf) -> Answer:
+        wanted = request.json()["Request"]["requestParam"]
         added: list[str] = wanted.get("addAddonPlanIds", [])
         removed = {str(each) for each in wanted.get("removeAddonUniqueIds", [])}
         on_it = {str(each.unique_id) for each in endpoint.addons}
@@ -338,10 +333,7 @@ class BicsServer(ScriptedServer):
 
         return self._perhaps_later(effect, added)
 
-    def _profile(self, request: Request) -> Answer:
-        endpoint = self._endpoint(request)
-        if endpoint is None:
-            return refused("2001", NO_ENDPOINT)
+    def _profile(self, _: Request, endpoint: EndpointOf) -> Answer:
         left = [each for each in endpoint.addons if each.left_mb]
         info = {
             "basicInfo": {
@@ -355,10 +347,7 @@ class BicsServer(ScriptedServer):
         }
         return done("2000", {"info": info})
 
-    def _statistics(self, request: Request) -> Answer:
-        endpoint = self._endpoint(request)
-        if endpoint is None:
-            return refused("2001", NO_ENDPOINT)
+    def _statistics(self, request: Request, endpoint: EndpointOf) -> Answer:
         first, last = request.query["from_date"], request.query["to_date"]
         days = [
             {"date": day, "totalVolume": f"{volume:.3f}", "totalCost": "0.000"}
@@ -369,10 +358,7 @@ class BicsServer(ScriptedServer):
             return refused("1340", "No data found")
         return done("1339", {"responseParam": {"dataUsage": days}})
 
-    def _change_life_cycle(self, request: Request) -> Answer:
-        endpoint = self._endpoint(request)
-        if endpoint is None:
-            return refused("2001", NO_ENDPOINT)
+    def _change_life_cycle(self, request: Request, endpoint: EndpointOf) -> Answer:
         wanted = {"A": "Active", "S": "Suspended", "AI": "Active-Inventory"}
         target = wanted[request.json()["Request"]["requestParam"]["lifeCycle"]]
         if endpoint.life_cycle in {"Pre-Active", "Hold"}:

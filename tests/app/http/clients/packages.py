@@ -59,12 +59,17 @@ class Node:
         return run(self.place, self.program, *command, **changes)
 
 
-@pytest.fixture(scope="session")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
+def node_home() -> Path:
+    """Return the directory in which node is installed."""
     found = find_spec(NODE)
     if found is None or found.origin is None:
         missing(f"{NODE} is not installed")
-    root, place = Path(found.origin).parent, tmp_path_factory.mktemp("node")
+    return Path(found.origin).parent
+
+
+@pytest.fixture(scope="session")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
+    root, place = node_home(), tmp_path_factory.mktemp("node")
     node = root / "bin" / "node"
     npm = root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     names = ("package.json", "package-lock.json", "tsconfig.json", "walk.ts")

@@ -9,14 +9,13 @@ from uuid import uuid4
 from werkzeug.test import TestResponse
 
 from app.http.edge.operation import Group, Operation
-from tests.app.http.buying import FREE, LINKS, Buyer
+from tests.app.http.buying import FREE, LINKS, MISSING, Buyer
 from tests.app.http.service import Service, Tenant
 from tests.installation import numbers
 from tests.plan_files import import_plans, plan
 
 IN_PATH = re.compile(r"<(\w+)>")
 Sent = Mapping[str, Any]
-MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 
 
 def own_plan(tenant: Tenant) -> str:

@@ -3,12 +3,12 @@
 import json
 from contextlib import ExitStack
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from app.http.lookups.job_replies import TYPES
-from app.settings import DOWNLOADS_OF_ONE_MAX
+from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.personal import Sealed
 from projections.stores.personal_keys import PersonalKeys
@@ -58,6 +58,11 @@ def test_it_holds_a_place_until_it_is_sent(reader: Tenant, job: str) -> None:
             stack.enter_context(downloads.slot(reader.id))
         refused = reader.get(f"{job}/results")
         assert (refused.status_code, code_of(refused)) == (429, "RATE_LIMITED")
+    with ExitStack() as stack:
+        for _ in range(DOWNLOADS_MAX):
+            stack.enter_context(downloads.slot(uuid4()))
+        refused = reader.get(f"{job}/results")
+        assert (refused.status_code, code_of(refused)) == (503, "SERVICE_UNAVAILABLE")
     for _ in range(2 * DOWNLOADS_OF_ONE_MAX):
         assert reader.get(f"{job}/results").status_code == 200
 

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from app.http.webhooks.events import cursor_at
 from tests.app.http.conftest import MakeService
@@ -122,3 +123,20 @@ def test_entries_of_the_wallet_are_among_the_events_in_order_and_nothing_splits_
         behind = [each for each in every["data"] if each["body"]["data"]["position"] > after]
         wanted = [each for each in behind if each["body"]["type"] == "wallet.charged"]
         assert later["data"] == wanted
+
+
+def test_what_one_table_knows_already_waits_for_the_other(
+    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = make_service()
+    tenant, parts = service.tenant(), service.container
+    first = read(tenant)
+    assert types(first) == ["wallet.deposited"]
+    tenant.deposit("5.00")
+    parts.projector.catch_up()
+    known = parts.positions.all(parts.views)
+    for name in (parts.webhook_messages.name, parts.transactions.name):
+        behind = {**known, name: replace(known[name], position=0)}
+        monkeypatch.setattr(parts.positions, "all", lambda _, behind=behind: behind)
+        page = tenant.get(EVENTS, query_string={"after": first["next"]}).json["data"]
+        assert page == {"data": [], "next": first["next"], "has_more": False}, name
