@@ -9,7 +9,7 @@ and `CreateEndpoint` removes it.
 """
 
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 from uuid import UUID
 
 from domain.cause import Cause, lies_ahead
@@ -149,14 +149,8 @@ class LostOrder(Root):
     def order(self) -> Order:
         """The order that was found, as the port tells it."""
         assert self.found is not None
-        item = self.opened.plan.provider_plan_id
-        return Order(
-            self.found.order_reference,
-            self.found.iccid,
-            item,
-            self.found.placed_at,
-            cost=self.found.cost,
-        )
+        found, item = self.found, self.opened.plan.provider_plan_id
+        return Order(found.order_reference, found.iccid, item, found.placed_at, cost=found.cost)
 
     def record_found(self, order: Order, cause: Cause) -> None:
         """Claim an order; saved with its eSIM."""
@@ -166,15 +160,12 @@ class LostOrder(Root):
     def record_ended(self, cause: Cause, *, taken_back: bool) -> None:
         """Note whether the network took the found order back; saved with its eSIM."""
         assert self.found is not None
-        facts: dict[str, Any] = {
-            "order_reference": self.found.order_reference,
-            "iccid": self.found.iccid,
-        }
+        facts = {"order_reference": self.found.order_reference, "iccid": self.found.iccid}
         if taken_back:
             self.record(self.TakenBack, cause, **facts)
         else:
-            facts |= {"plan": self.opened.plan, "cost": self.found.cost}
-            self.record(self.LeftOver, cause, **facts)
+            plan, cost = self.opened.plan, self.found.cost
+            self.record(self.LeftOver, cause, **facts, plan=plan, cost=cost)
 
 
 def search_span(
