@@ -24,6 +24,8 @@ ROWS = (
     "link_creation",
     "readers",
     "crowded",
+    "backlog",
+    "size",
 )
 
 FIGURES = "every figure is a median, but those that are called p99"

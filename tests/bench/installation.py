@@ -19,7 +19,7 @@ BASE_PLAN = "bench-base"
 DEPOSIT = "1000000"  # Nobody runs out of money while being measured.
 
 
-def environment(directory: Path) -> dict[str, str]:
+def environment(directory: Path, **more: str) -> dict[str, str]:
     """Return settings of an installation: lookups cost money, caches are on, links can be sold."""
     return {
         "DATABASE_URL": database_url(directory),
@@ -27,6 +27,7 @@ def environment(directory: Path) -> dict[str, str]:
         "PRICE_PER_LOOKUP": "0.005",
         "NETWORK_BASE_PLAN": BASE_PLAN,
         "TOKEN_ISSUER": "https://bench.example",  # Of tokens before a server.
+        **more,
     }
 
 
