@@ -57,7 +57,7 @@ def _charged(container: Parts, wallet: UUID) -> Result:
     times_ms: list[float] = []
 
     def charge() -> None:
-        change = partial(Wallet.charge, charge=new_charge(), cause=cause())
+        change = partial(Wallet.book, entries=[new_charge()], cause=cause())
         container.committer.commit(wallet, change)
 
     took_s = seconds(lambda: crowd(WAITERS, lambda: times_ms.extend(each_ms(CHARGES_EACH, charge))))
