@@ -106,13 +106,6 @@ class Forger:
     def _all(*aggregates: Root) -> list[Event]:
         return [event for each in aggregates for event in each.collect_events()]
 
-    def expect(self, position: int, reason: str) -> None:
-        """Expect that the audit finds this, and nothing before it."""
-        found = self.failures()
-        assert found, "nobody noticed"
-        assert found[0].position == position, found
-        assert any(each.position == position and reason in each.reason for each in found), found
-
     def lookup(self, micros: int = ITEM_MICROS) -> NumberLookup.Answered:
         """A lookup that announces its charge."""
         stream_id = uuid4()

@@ -2,7 +2,6 @@
 
 import re
 from contextlib import redirect_stdout
-from copy import deepcopy
 from io import StringIO
 from pathlib import Path
 
@@ -41,7 +40,7 @@ class Judges:
         self.options.append(verifier_key("kept", keys.newest().public_key))
 
     def rewritten(self, rewrite: Rewrite) -> list[Stored]:
-        log = Rewriting.of(deepcopy(self.honest))
+        log = Rewriting.of(self.honest)
         rewrite(log)
         return log.settle().stored()
 
@@ -85,7 +84,7 @@ def test_each_complete_rewrite_is_found(judges: Judges) -> None:
 
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: " ".join(fact[:3]))
 def test_a_fact_that_is_another_one_is_found_where_it_stands(judges: Judges, fact: Fact) -> None:
-    log = Rewriting.of(deepcopy(judges.honest))
+    log = Rewriting.of(judges.honest)
     position = fact.falsify(log)
     found = judges.audit(log.settle().stored())
     assert found

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from projections.engine.projector import Projector
-from tests.installation import Installation, Process, sqlite_only
+from tests.installation import Process, sqlite_only
 from tests.projections.histories import write_row
 from tests.projections.looking import (
     FragileWallets,
-    after_reading,
     failures,
     place_of,
     places,
@@ -47,20 +46,6 @@ def test_a_handler_that_raises_stops_its_model_at_exactly_that_position(
     everywhere = dict.fromkeys((model.name for model in process.models), head)
     assert places(process) == {**everywhere, "wallets": head - 2}
     assert rows(process)["wallets"] == [(organization_id, "USD", 1_000_000, 1)]
-
-
-def test_a_failure_that_another_projector_has_overcome_is_not_reported(
-    process: Process,
-    installation: Installation,
-    projector: Projector,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    process.organization("1.00")
-    FragileWallets.broken_at = 2
-    after_reading(monkeypatch, process.log, installation.process().projector.catch_up)
-    projector.step()
-    assert failures(process) == {}
-    assert set(places(process).values()) == {process.log.head()}
 
 
 @pytest.mark.any_database

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from projections.models.links import LinkFilter, LinkRow
-from tests.installation import Process, SetClock, sqlite_only
+from tests.installation import Process, sqlite_only
 from tests.projections.link_steps import LinkSteps
 from tests.projections.looking import plan_of, statements
 
@@ -50,28 +50,6 @@ def test_nobody_sees_the_links_of_others(process: Process, organization_id: UUID
     for wanted in (ALL, LinkFilter(status="active"), LinkFilter(search="van", also=ids)):
         for owner, link_id in zip(owners, ids, strict=True):
             assert [each.id for each in page(process, owner, wanted)[0]] == [link_id]
-
-
-@pytest.mark.any_database
-def test_who_was_away_finds_what_has_changed_since(
-    process: Process, organization_id: UUID, clock: SetClock
-) -> None:
-    lives = [LinkSteps(process, organization_id, f"Van {number}").activate() for number in range(4)]
-    clock.forward(hours=1)
-    since = clock.now
-    lives[1].switch("suspended")
-    lives[3].rename("Lorry")
-    LinkSteps(process, process.organization(), "Foreign").activate()
-    changed = LinkFilter(changed_since=since)
-    found, total = page(process, organization_id, changed)
-    assert ([each.id for each in found], total) == ([lives[3].id, lives[1].id], 2)
-    assert [e.id for e in page(process, organization_id, changed, 1, 1)[0]] == [lives[1].id]
-    suspended = LinkFilter(status="suspended", changed_since=since)
-    assert [e.id for e in page(process, organization_id, suspended)[0]] == [lives[1].id]
-    lives[0].tell(10, since)  # Its first plan has begun, and is over.
-    assert page(process, organization_id, changed)[1] == 3
-    clock.forward(seconds=1)
-    assert page(process, organization_id, LinkFilter(changed_since=clock.now)) == ([], 0)
 
 
 @sqlite_only("the plan of a query is told in SQLite's words")
