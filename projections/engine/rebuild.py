@@ -29,7 +29,7 @@ ORPHAN_S = 86_400  # No rebuild lasts so long; older tables were left behind by 
 # Of earlier releases; on SQLite the first has pieces of the links' names.
 FORMER_TABLES = (
     *("link_texts", "link_activations", "link_plan_names", "link_timelines"),
-    *("job_counts", "job_settlements", "link_counts", "link_spans", "refund_reasons"),
+    *("job_counts", "link_counts", "link_spans", "refund_reasons"),
 )
 # The tables of the last two stay for the processes of 1.0.0 that still read them.
 FORMER_MODELS = ("timelines", "link_spans", "unfinished", "open_slices")

@@ -1,23 +1,30 @@
-"""Bulk jobs as listed and counted; what is known of their items stands in the log alone."""
+"""Bulk jobs and their items; personal data stays sealed, so erasing a key erases it here too."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 from uuid import UUID
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from sqlalchemy import (
     BigInteger,
     Column,
     ColumnElement,
     Connection,
+    FromClause,
     Integer,
+    LargeBinary,
+    Select,
     String,
     Table,
     bindparam,
     func,
+    literal,
+    null,
     select,
+    union_all,
 )
 
 from domain.accounts.erasure import Erasure
@@ -25,11 +32,22 @@ from domain.accounts.organization import Organization
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
+from domain.personal import Sealed
 from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel, execute_many
-from projections.engine.shape import Stored
+from projections.engine.shape import Stored, stored
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """Items that ended together; `errors` for failed ones, sealed results for the others."""
+
+    indexes: list[int]
+    errors: list[str] | None
+    results: Sealed | None
+
 
 JobStatus = Literal["pending", "processing", "completed", "failed", "cancelled"]
 STATUSES: Sequence[JobStatus] = get_args(JobStatus)
@@ -38,8 +56,7 @@ STATUSES: Sequence[JobStatus] = get_args(JobStatus)
 class JobCounts(Struct):
     """One job, how many of its items have ended so far, and what was paid for it.
 
-    A job that was free has neither transaction nor currency. `version` is that of the last event
-    that it counts.
+    A job that was free has neither transaction nor currency.
     """
 
     id: UUID
@@ -56,7 +73,6 @@ class JobCounts(Struct):
     finished_at: datetime | None
     moved_at: datetime
     month: str  # The key of this month seals all its personal data.
-    version: int
 
     @classmethod
     def started(cls, event: BulkJob.Created) -> Self:
@@ -77,7 +93,6 @@ class JobCounts(Struct):
             finished_at=None,
             moved_at=at,
             month=event.personal.month,
-            version=event.originator_version,
         )
 
     def follow(self, event: Event) -> None:
@@ -91,7 +106,7 @@ class JobCounts(Struct):
                 event.apply(self)
             case BulkJob.RefundedByHand():
                 self.by_hand_micros += event.refund.amount_micros
-        self.moved_at, self.version = event.timestamp, event.originator_version
+        self.moved_at = event.timestamp
 
     @property
     def status(self) -> JobStatus:
@@ -114,27 +129,49 @@ class JobCounts(Struct):
         return lost_count * self.item_price_micros + self.by_hand_micros
 
 
+class JobRow(JobCounts):
+    """One job and the outcomes of its items so far."""
+
+    numbers: Sealed
+    settlements: list[Settlement]
+
+
 _COUNTS = ("total_count", "completed_count", "failed_count", "cancelled_count")
-STORED = Stored(JobCounts, **dict.fromkeys((*_COUNTS, "version"), Integer))
-CHANGING = (*_COUNTS[1:], "by_hand_micros", "moved_at", "finished_at", "version", "status")
+STORED = Stored(JobCounts, **dict.fromkeys(_COUNTS, Integer))
+CHANGING = (*_COUNTS[1:], "by_hand_micros", "moved_at", "finished_at", "status")
 FORGET_MAX = 500  # Jobs named in one statement.
 
 
+class _Part(Struct):
+    """A settlement as the table has it."""
+
+    job_id: UUID
+    position: int
+    indexes: list[int]
+    errors: list[str] | None
+    results: Annotated[Sealed | None, stored("parts", "")]
+
+
+PARTS = Stored(_Part)
+
+
 class Jobs(ReadModel):
-    """A row per job."""
+    """A row per job and a row per settlement."""
 
     name = "jobs"
-    version = 4
+    version = 3
     uses = (BulkJob.Event, BulkJob.RefundedByHand, Erasure.Made, Organization.SandboxReset)
 
     def build(self) -> Sequence[Table]:
-        """Define the table and the statements that run often."""
-        self.jobs = self._rows()
+        """Define the tables and the statements that run often."""
+        parts = PARTS.columns("job_id", "position")
+        self.jobs, self.settlements = self._rows(), self.table("job_settlements", *parts)
         columns = self.jobs.c
+        self._one = HotStatement(_whole_job(self.jobs, self.settlements))
         own = columns.id == bindparam("job"), columns.organization_id == bindparam("organization")
         self._counts = HotStatement(select(*(columns[name] for name in STORED.names)).where(*own))
         self._build_lists()
-        return [self.jobs]
+        return [self.jobs, self.settlements]
 
     def _rows(self) -> Table:
         """Define the table of jobs; unfinished ones have a separate index, which stays small."""
@@ -145,6 +182,7 @@ class Jobs(ReadModel):
             *columns,
             Column("position", BigInteger, nullable=False),
             Column("status", String, nullable=False),
+            Column("box", LargeBinary, nullable=False),
             self.index("jobs_unfinished", "moved_at", "id", where=finished_at.is_(None)),
             # A page is counted and found in these indexes alone; it reads only jobs that it shows.
             self.index("jobs_listed", "organization_id", "position", "month"),
@@ -182,17 +220,22 @@ class Jobs(ReadModel):
                 self._forget(connection, event)
                 self.project(connection, batch[at + 1 :])
                 return
-        rows, new = self._read_older(connection, batch), dict[UUID, int]()
-        older = [*rows]
+        rows, new = self._read_older(connection, batch), list[dict[str, Any]]()
+        older, settled = [*rows], list[dict[str, Any]]()
         for position, event in batch:
-            if isinstance(event, BulkJob.Created):
-                rows[event.originator_id] = JobCounts.started(event)
-                new[event.originator_id] = position
+            match event:
+                case BulkJob.Created():
+                    rows[event.originator_id] = JobCounts.started(event)
+                    sealed = {"position": position, "box": event.personal.box}
+                    new.append({"id": event.originator_id, **sealed})
+                case BulkJob.ItemsCompleted() | BulkJob.ItemsFailed():
+                    part = _Part(event.originator_id, position, *_outcome(event))
+                    settled.append(PARTS.row(part))
             if event.originator_id in rows:
                 rows[event.originator_id].follow(event)
         now = {each.id: {**STORED.row(each), "status": each.status} for each in rows.values()}
-        made = [now[each] | {"position": position} for each, position in new.items()]
-        insert_many(connection, self.jobs, made)
+        insert_many(connection, self.jobs, [row | now[row["id"]] for row in new])
+        insert_many(connection, self.settlements, settled)
         changed = [
             {"job": each, **{f"new_{name}": now[each][name] for name in CHANGING}} for each in older
         ]
@@ -215,7 +258,9 @@ class Jobs(ReadModel):
             streams = [each for part in event.parts for each in part.streams or ()]
         for start in range(0, len(streams), FORGET_MAX):
             some = streams[start : start + FORGET_MAX]
-            connection.execute(self.jobs.delete().where(theirs, jobs.id.in_(some)))
+            gone = self.jobs.delete().where(theirs, jobs.id.in_(some)).returning(jobs.id)
+            theirs_too = self.settlements.c.job_id.in_(connection.execute(gone).scalars().all())
+            connection.execute(self.settlements.delete().where(theirs_too))
 
     def _read_older(
         self, connection: Connection, batch: Sequence[Recorded]
@@ -227,8 +272,13 @@ class Jobs(ReadModel):
         found = map(STORED.read, run(connection, self._known, jobs=[*ids]) if ids else ())
         return {each.id: each for each in found}
 
+    def get(self, database: Database, organization_id: UUID, job_id: UUID) -> JobRow | None:
+        """Read one job of an organization with all ended items, as of one moment."""
+        found = database.rows(self._one, job=job_id, organization=organization_id)
+        return _read(found) if found else None
+
     def counts(self, database: Database, organization_id: UUID, job_id: UUID) -> JobCounts | None:
-        """Read one job of an organization."""
+        """Read one job of an organization without its items."""
         found = database.rows(self._counts, job=job_id, organization=organization_id)
         return STORED.read(found[0]) if found else None
 
@@ -272,9 +322,9 @@ class Jobs(ReadModel):
         return [*map(STORED.read, connection.execute(ordered))]
 
 
-def row_of(job: BulkJob) -> JobCounts:
+def row_of(job: BulkJob) -> JobRow:
     """Return the row that the table would show for a job, made from its aggregate."""
-    return replace(
+    counts = replace(
         JobCounts.started(job.created),
         completed_count=len(job.completed),
         failed_count=len(job.failed),
@@ -282,5 +332,48 @@ def row_of(job: BulkJob) -> JobCounts:
         by_hand_micros=sum(each.refund.amount_micros for each in job.by_hand),
         finished_at=job.finished_at,
         moved_at=job.last_event_at,
-        version=job.version,
     )
+    settlements = [Settlement(*_outcome(event)) for event in job.settlements]
+    return JobRow(**asdict(counts), numbers=job.created.personal, settlements=settlements)
+
+
+def _outcome(
+    event: BulkJob.ItemsCompleted | BulkJob.ItemsFailed,
+) -> tuple[list[int], list[str] | None, Sealed | None]:
+    """Return what a settlement is made of."""
+    if isinstance(event, BulkJob.ItemsFailed):
+        return event.indexes, event.errors, None
+    return event.indexes, None, event.personal
+
+
+def _whole_job(jobs: FromClause, settlements: FromClause) -> Select[Any]:
+    """Select the counters beside each settlement; the first row has the numbers as well.
+
+    One statement reads all parts, so they are as of one moment. The numbers come only once, because
+    they are long.
+    """
+    numbers = select(
+        jobs.c.id.label("job_id"),
+        literal(-1).label("position"),
+        null().label("indexes"),
+        null().label("errors"),
+        jobs.c.month,
+        jobs.c.box,
+    ).where(jobs.c.id == bindparam("job"))
+    ended = select(settlements).where(settlements.c.job_id == bindparam("job"))
+    part = union_all(numbers, ended).subquery()
+    counters = (jobs.c[name] for name in STORED.names)
+    return (
+        select(*counters, part)
+        .join_from(jobs, part, part.c.job_id == jobs.c.id)
+        .where(jobs.c.id == bindparam("job"), jobs.c.organization_id == bindparam("organization"))
+        .order_by(part.c.position)
+    )
+
+
+def _read(rows: Sequence[Sequence[Any]]) -> JobRow:
+    *_, month, box = rows[0]
+    parts = (PARTS.read(row[len(STORED.names) :]) for row in rows[1:])
+    settlements = [Settlement(each.indexes, each.errors, each.results) for each in parts]
+    counts = asdict(STORED.read(rows[0]))
+    return JobRow(**counts, numbers=Sealed(month, box), settlements=settlements)

@@ -45,15 +45,15 @@ BUDGETS: Mapping[str, Budget] = {
     # The projector writes a job once a batch; at its end the job's stream, for what is told of it.
     # What is told is one row more, here and of links.
     "job of 1": Budget(
-        "web 4/1, projector 18/2, dispatcher 3/1, worker 9/4",
-        "web 6/1, projector 18/2, dispatcher 3/1, worker 12/4",
+        "web 4/1, projector 19/2, dispatcher 3/1, worker 9/4",
+        "web 6/1, projector 19/2, dispatcher 3/1, worker 12/4",
     ),
     # Four slices.
     "job of 1000": Budget(
-        "web 4/1, projector 24/2, dispatcher 3/1, worker 36/16",
-        "web 6/1, projector 18/2, dispatcher 3/1, worker 45/16",
+        "web 4/1, projector 25/2, dispatcher 3/1, worker 36/16",
+        "web 6/1, projector 19/2, dispatcher 3/1, worker 45/16",
     ),
-    # Its counters; then its items, of its stream.
+    # Its counters, then all of it.
     "read of a job": Budget("web 2/0", "web 3/0"),
     "results of a job": Budget("web 2/0", "web 3/0"),
     # The head and the positions; the counts by month, then a page.

@@ -23,14 +23,13 @@ from app.http.lookups.input import ITEM_STATUSES
 from app.http.lookups.replies import Charge, NumberResult, PhoneNumber
 from app.security.authorization import Caller
 from domain.errors import NotFound, NumberLookupUnavailable
-from domain.log.log import replay
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers
 from domain.lookups.ports import Carrier, NumberFacts
 from domain.money import format_amount
 from domain.personal import Sealed
 from projections.engine.shape import MORE_MAY_COME, Amount, Moment, Shape, means, one_of
-from projections.models.jobs import STATUSES, JobCounts, row_of
+from projections.models.jobs import STATUSES, JobCounts, JobRow, Settlement, row_of
 
 
 class Results(msgspec.Struct):
@@ -107,7 +106,6 @@ class Job(JobSummary):
     ] = msgspec.UNSET
 
 
-Settlement = BulkJob.ItemsCompleted | BulkJob.ItemsFailed
 _NUMBERS = msgspec.json.Decoder(PersonalNumbers)
 _RESULTS = msgspec.json.Decoder(Results)
 
@@ -135,40 +133,43 @@ def load_job(caller: Caller, given: Given[Any], job_id: str) -> JobCounts:
     return row
 
 
-def whole(parts: Container, row: JobCounts) -> BulkJob:
-    """Return a found job with all that its row counts; of its items the log alone knows more."""
-    job: BulkJob | None = replay(parts.log.history(row.id, row.version))
-    assert job is not None, row.id
-    return job
+def whole(parts: Container, job: JobCounts) -> JobRow:
+    """Return the row of a found job with all that is known of its items."""
+    if isinstance(job, JobRow):
+        return job
+    row = parts.jobs.get(parts.views, job.organization_id, job.id)
+    if row is None:  # The read model was replaced by one that is behind.
+        raise NotFound
+    return row
 
 
-def open_numbers(parts: Container, job: BulkJob) -> list[str]:
+def open_numbers(parts: Container, row: JobRow) -> list[str]:
     """Return the numbers of a job; NotFound once they are erased."""
-    return _NUMBERS.decode(_open(parts, job, job.created.personal)).phone_numbers
+    return _NUMBERS.decode(_open(parts, row, row.numbers)).phone_numbers
 
 
 def encode_state(row: JobCounts) -> bytes:
     return msgspec.json.encode(show_summary(row))
 
 
-def show_job(parts: Container, row: JobCounts, job: BulkJob, numbers: list[str]) -> Job:
+def show_job(parts: Container, row: JobRow, numbers: list[str]) -> Job:
     """Return a job with its items; NotFound once its results are erased."""
-    items = [item for block in items_of(parts, job, numbers) for item in block]
+    items = [item for block in items_of(parts, row, numbers) for item in block]
     return Job(**asdict(show_summary(row)), items=items)
 
 
-def items_of(parts: Container, job: BulkJob, numbers: list[str]) -> Iterator[list[JobItem]]:
+def items_of(parts: Container, row: JobRow, numbers: list[str]) -> Iterator[list[JobItem]]:
     """Yield the items in order, block by block, so that their facts are never all in memory."""
     settled = defaultdict[int, list[Settlement]](list)
-    for settlement in job.settlements:  # Each settles items of one slice, which is one block.
+    for settlement in row.settlements:  # Each settles items of one slice, which is one block.
         for block in {index // SLICE_ITEMS for index in settlement.indexes}:
             settled[block].append(settlement)
-    still_open = "pending" if job.cancelled_count == 0 else "cancelled"
+    still_open = "pending" if row.cancelled_count == 0 else "cancelled"
     for block, start in enumerate(range(0, len(numbers), SLICE_ITEMS)):
         batch = numbers[start : start + SLICE_ITEMS]
         items = [JobItem(each, still_open, None, None) for each in batch]
         for settlement in settled.pop(block, ()):
-            _settle(parts, job, settlement, items, start)
+            _settle(parts, row, settlement, items, start)
         yield items
 
 
@@ -185,22 +186,23 @@ def charge_of(row: JobCounts, refunded_micros: int) -> JobCharge | None:
 
 
 def _settle(
-    parts: Container, job: BulkJob, settlement: Settlement, items: list[JobItem], start: int
+    parts: Container, row: JobRow, settlement: Settlement, items: list[JobItem], start: int
 ) -> None:
     """Set the outcomes of the items of a block, which begins at index `start`."""
     outcomes: list[tuple[str, Any, str | None]]
-    if isinstance(settlement, BulkJob.ItemsFailed):
+    if settlement.errors is not None:
         outcomes = [("failed", None, error) for error in settlement.errors]
     else:  # Facts have the form in which they are sent.
-        found = _RESULTS.decode(_open(parts, job, settlement.personal)).facts
+        assert settlement.results is not None
+        found = _RESULTS.decode(_open(parts, row, settlement.results)).facts
         outcomes = [("completed", facts, None) for facts in found]
     for index, outcome in zip(settlement.indexes, outcomes, strict=True):
         if start <= index < start + len(items):
             items[index - start] = JobItem(items[index - start].phone_number, *outcome)
 
 
-def _open(parts: Container, job: BulkJob, sealed: Sealed) -> bytes:
-    clear = parts.vault.open(job.organization_id, job.id, sealed)
+def _open(parts: Container, row: JobRow, sealed: Sealed) -> bytes:
+    clear = parts.vault.open(row.organization_id, row.id, sealed)
     if clear is None:
         raise NotFound
     return clear
@@ -244,18 +246,18 @@ _ENCODER = msgspec.json.Encoder()
 _FACTS = msgspec.json.Decoder(NumberFacts)
 
 
-def results_reply(parts: Container, job: BulkJob, wanted: str, status: str | None) -> Response:
+def results_reply(parts: Container, row: JobRow, wanted: str, status: str | None) -> Response:
     """Reply with the items of a job, or with those of one status; NotFound once it is erased.
 
     `wanted` is a format of `TYPES`. A thread is held until the last block is sent, so its operation
     first holds a place of the container's `downloads`.
     """
-    left = items_of(parts, job, open_numbers(parts, job))
+    left = items_of(parts, row, open_numbers(parts, row))
     # The first block before the reply begins, so that most jobs, which have few, are whole or 404.
     blocks: Iterable[list[JobItem]] = chain([*islice(left, 1)], left)
     if status is not None:
         blocks = ([item for item in block if item.status == status] for block in blocks)
-    name = f"job-{job.id}.{wanted}"
+    name = f"job-{row.id}.{wanted}"
     if wanted == "csv":
         return csv_reply(COLUMNS, (_cells(item) for block in blocks for item in block), name)
     # The envelope now, because it says what of this request the context has.

@@ -201,15 +201,16 @@ def read_job(_: Caller, given: Given[JobCounts]) -> Response:
     `Retry-After` stands on it until it has ended. With `If-None-Match` an unchanged job is a 304
     without a body.
     """
-    parts, row = given.parts, given.found
-    headers = {} if row.finished_at is not None else {"Retry-After": POLL_S}
-    state = job_replies.encode_state(row)
+    parts, job = given.parts, given.found
+    headers = {} if job.finished_at is not None else {"Retry-After": POLL_S}
     if "shown" in given.query:
         # With a tag of its own: a client that then asks for the items must not get an empty 304.
-        return tagged(state + b" summary", lambda: job_replies.show_summary(row), headers)
-    job = job_replies.whole(parts, row)
-    numbers = job_replies.open_numbers(parts, job)  # Once erased, they are 404 for everybody.
-    return tagged(state, lambda: job_replies.show_job(parts, row, job, numbers), headers)
+        state = job_replies.encode_state(job) + b" summary"
+        return tagged(state, lambda: job_replies.show_summary(job), headers)
+    row = job_replies.whole(parts, job)
+    numbers = job_replies.open_numbers(parts, row)  # Once erased, they are 404 for everybody.
+    state = job_replies.encode_state(row)
+    return tagged(state, lambda: job_replies.show_job(parts, row, numbers), headers)
 
 
 @blueprint.operation(
@@ -231,8 +232,8 @@ def read_results(caller: Caller, given: Given[JobCounts]) -> Response:
     """
     parts, wanted = given.parts, job_replies.format_of(given.query.get("format"))
     given.acquire(parts.downloads.slot(caller.organization_id))
-    job = job_replies.whole(parts, given.found)
-    return job_replies.results_reply(parts, job, wanted, given.query.get("status"))
+    row = job_replies.whole(parts, given.found)
+    return job_replies.results_reply(parts, row, wanted, given.query.get("status"))
 
 
 def _load_to_cancel(caller: Caller, given: Given[Any], job_id: str) -> BulkJob:

@@ -19,6 +19,7 @@ CHANGES: dict[str, dict[str, object]] = {
     "wallets": {"balance_micros": 1},
     "transactions": {"description": "Something else"},
     "jobs": {"failed_count": 2},
+    "job_settlements": {"indexes": "[7]"},
     "plans": {"enabled": False},
     "plan_countries": {"country_code": "FR"},
     "plan_sponsor_profiles": {"name": "Somebody else"},
