@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -15,11 +14,11 @@ LINKS = "/v1/links"
 pytestmark = pytest.mark.any_database  # What they ask of a database `test_links` asks, too.
 
 
-@pytest.fixture(name="house")
-def aging(tmp_path: Path, migrated: Seed) -> Iterator[House]:
-    """A house of one scenario, because the network of the demo's devices gets older in it."""
+@pytest.fixture(scope="module", name="house")
+def aging(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[House]:
+    """A house of these alone, because the network of the demo's devices gets older in it."""
     settings = {"READINGS_REFRESH_S": "900", "PROVISIONING_DEADLINE_S": "4"}
-    with house(tmp_path / "aging", migrated, **settings) as made:
+    with house(tmp_path_factory.mktemp("aging"), migrated, **settings) as made:
         yield made.start()
 
 
