@@ -38,7 +38,7 @@ def id_of(thing: str) -> str:
 
 
 def stored(form: str, column: str | None = None) -> Meta:
-    """Name the form in which a table keeps a field, and its column, where these are others."""
+    """Name the form in which a table keeps a field, and its column (of parts: its beginning)."""
     return Meta(extra={"form": form} if column is None else {"form": form, "column": column})
 
 
@@ -227,8 +227,8 @@ def _field_of(field: FieldInfo) -> _Field:
             absent = None
     form = extra.get("form")
     if form == "parts":
-        parts = Stored(info.cls)
-        return _Field(name, tuple(f"{name}_{each}" for each in parts.names), _JSON, parts, absent)
+        parts, before = Stored(info.cls), extra.get("column", f"{name}_")
+        return _Field(name, tuple(f"{before}{each}" for each in parts.names), _JSON, parts, absent)
     known = _FORMS.get(form) or _FORMS.get(type(info))
     column = extra.get("column", f"{name}_micros" if form == "amount" else name)
     if known is None:

@@ -4,13 +4,12 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from projections.engine.shape import format_time
 from projections.models.transactions import EntryFilter, Transaction
 from tests.installation import Process, SetClock
-from tests.projections.histories import DOWN
 
 ALL = EntryFilter()
 
@@ -26,39 +25,6 @@ def page(
     return process.ask(process.transactions.page, organization_id, wanted, part)
 
 
-@pytest.fixture
-def organization_id(process: Process, clock: SetClock) -> UUID:
-    """An organization with one entry a minute: 1 deposit, 8 lookups, 2 adjustments, 1 job."""
-    made = process.organization("1.00")
-    process.organization("5.00", "Somebody Else")
-    for number in range(8):
-        clock.forward(minutes=1)
-        process.look_up(made, f"+1415555010{number}")
-    for amount in (-10_000, 20_000):
-        clock.forward(minutes=1)
-        process.adjust(made, amount, reference=str(amount))
-    clock.forward(minutes=1)
-    job_id = process.create_job(made, ["+14155550109", DOWN])
-    clock.forward(minutes=1)
-    process.finish_job(job_id)
-    return made
-
-
-def test_a_span_of_time_has_its_first_moment_and_not_its_last(
-    process: Process, organization_id: UUID, clock: SetClock
-) -> None:
-    started = clock.now - timedelta(minutes=12)
-    third, fifth = started + timedelta(minutes=3), started + timedelta(minutes=5)
-    found, total = page(process, organization_id, EntryFilter(since=third, until=fifth))
-    assert total == 2
-    told = [format_time(each) for each in (fifth - timedelta(minutes=1), third)]
-    assert [each.charged_at for each in found] == told
-    assert page(process, organization_id, EntryFilter(since=fifth, until=third)) == ([], 0)
-    microsecond = timedelta(microseconds=1)
-    late = EntryFilter(kind="lookup", since=third + microsecond, until=fifth + microsecond)
-    assert page(process, organization_id, late)[1] == 2
-
-
 MOMENTS = st.integers(0, 6 * 3_600)  # Seconds: a request's time, on the clock of some machine.
 
 
@@ -69,6 +35,8 @@ MOMENTS = st.integers(0, 6 * 3_600)  # Seconds: a request's time, on the clock o
     kind=st.sampled_from([None, "deposit", "adjustment", "lookup"]),
     place=st.tuples(st.integers(0, 12), st.integers(1, 7)),
 )
+# A span begins and ends at entries, with others among those that match.
+@example(moments=[7_260, 3_600, 10_860, 7_260], span=(7_260, 10_860), kind=None, place=(0, 7))
 @settings(
     max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
