@@ -21,9 +21,15 @@ Measure = Callable[..., Iterator[Row]]
 ROWS = (
     "lookups",
     "rest",
+    "hot_wallet",
+    "projector",
+    "lag",
     "link_creation",
+    "step",
     "readers",
     "crowded",
+    "backlog",
+    "growth",
 )
 
 FIGURES = "every figure is a median, but those that are called p99"

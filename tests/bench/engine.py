@@ -24,6 +24,11 @@ def database_url(directory: Path) -> str:
     return _databases("ours").new() if on_postgres() else f"sqlite:///{directory}/service.db"
 
 
+def new_databases() -> Databases:
+    """Return what makes databases and copies of them, on the server of `database_url`."""
+    return _databases("ours")
+
+
 def broker_settings() -> Mapping[str, str]:
     """Return what processes need to share queues; nothing where one process does everything."""
     return {"BROKER_URL": _rabbit().new_vhost()} if on_postgres() else {}

@@ -1,16 +1,20 @@
 """A whole installation on the measured database, with organizations that have money."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
 
+from app.processes.memory import settle_memory
 from app.processes.migrate import migrate
 from app.settings import Settings
 from domain.accounts.organization import SCOPES
+from domain.cause import Cause, utc_now
 from tests.bench.engine import database_url
 from tests.bench.server import HOST
 from tests.installation import Parts
@@ -19,7 +23,7 @@ BASE_PLAN = "bench-base"
 DEPOSIT = "1000000"  # Nobody runs out of money while being measured.
 
 
-def environment(directory: Path) -> dict[str, str]:
+def environment(directory: Path, **more: str) -> dict[str, str]:
     """Return settings of an installation: lookups cost money, caches are on, links can be sold."""
     return {
         "DATABASE_URL": database_url(directory),
@@ -27,6 +31,7 @@ def environment(directory: Path) -> dict[str, str]:
         "PRICE_PER_LOOKUP": "0.005",
         "NETWORK_BASE_PLAN": BASE_PLAN,
         "TOKEN_ISSUER": "https://bench.example",  # Of tokens before a server.
+        **more,
     }
 
 
@@ -36,6 +41,18 @@ def opened(settings: Mapping[str, str]) -> Parts:
     migrate(container)
     container.keys.ensure()
     return container
+
+
+@contextmanager
+def installation() -> Iterator[Parts]:
+    """Make an installation with empty tables and drop it afterwards."""
+    with TemporaryDirectory(prefix="bench-") as directory:
+        container = opened(environment(Path(directory)))
+        settle_memory()  # As every process of the service does when it starts.
+        try:
+            yield container
+        finally:
+            container.close()
 
 
 class Partner(NamedTuple):
@@ -68,3 +85,8 @@ class Connection:
         read = reply.read()
         assert reply.status in {200, 201, 202}, read
         return msgspec.json.decode(read)["data"]
+
+
+def cause() -> Cause:
+    """Return the cause of whatever a measurement asks for."""
+    return Cause(utc_now(), "bench")

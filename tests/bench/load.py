@@ -12,13 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
-from statistics import quantiles
 from time import perf_counter
 from typing import cast
 from uuid import uuid4
 
 import msgspec
 import uvloop
+
+from tests.bench.measure import percentile
 
 LOAD_S_MAX = 120.0
 ANSWERS_MIN = 100  # A server that has just started may take its time.
@@ -123,8 +124,8 @@ class Crowd:
         ended_s = perf_counter()
         # What nobody has taken up yet has waited that long at least.
         times_ms = [*self.times_ms, *((ended_s - due_s) * 1_000 for due_s in self._waiting)]
-        of_100 = quantiles(times_ms, n=100, method="inclusive")
-        return Outcome(len(self.times_ms), ended_s - began_s, p50_ms=of_100[49], p99_ms=of_100[98])
+        figures = [percentile(times_ms, percent) for percent in (50, 99)]
+        return Outcome(len(self.times_ms), ended_s - began_s, *figures)
 
     async def _pace(self, per_s: float) -> None:
         chance = random.Random(SEED)

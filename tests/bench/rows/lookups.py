@@ -21,6 +21,7 @@ from tests.bench.installation import environment, new_partner, opened
 from tests.bench.load import LOAD_S_MAX, Load
 from tests.bench.numbers import real_numbers
 from tests.bench.peers import plain_tables
+from tests.bench.peers.plain_charges import POOLS
 from tests.bench.peers.plain_service import config_of
 from tests.bench.row import Aim, Row
 from tests.bench.server import HOST, plain_server, service
@@ -29,7 +30,6 @@ from tests.servers.guard import wait_for
 from tests.servers.running import free_port
 from workers.nightly_audit import NIGHT_HOUR
 
-POOLS = (1, 2, 4, 8, 16)  # How many connections the plain service is tried with.
 ORGANIZATIONS = 60
 CONNECTIONS = 16
 DURATION_S = 2.0
