@@ -12,8 +12,8 @@ BROKER_USERS = (  # Each file or room.
     "tests/contracts/test_broker.py",
     "tests/scenarios/",
 )
-# Services that live as long as their process of tests, and are busy even if nobody asks them.
-SERVICES = {"main_house", "service"}
+# A process that serves, and is busy even if nobody asks it.
+HOUSES = {"main_house"}
 
 
 def uses_broker(nodeid: str) -> bool:
@@ -27,7 +27,7 @@ def database_of(item: pytest.Item) -> str | None:
 
 
 def share_of(item: pytest.Item) -> str:
-    """Return what is run by one process: a file or those that share a service, on one database.
+    """Return what is run by one process: a file or those that share a house, on one database.
 
     pytest collects all tests of one database together: who went file by file would end the service
     of one and start that of the other twice a file. All that use RabbitMQ are one share: only one
@@ -38,9 +38,8 @@ def share_of(item: pytest.Item) -> str:
         return BROKER_GROUP
     if item.nodeid.startswith("tests/simulation/"):
         return item.nodeid
-    database, names = database_of(item), getattr(item, "fixturenames", ())
-    shared = SERVICES.intersection(names if database else ())
-    return f"{min(shared, default=item.path)} on {database}"
+    houses = HOUSES.intersection(getattr(item, "fixturenames", ()))
+    return f"{min(houses, default=item.path)} on {database_of(item)}"
 
 
 def shares_of(items: Sequence[pytest.Item]) -> Sequence[list[int]]:
