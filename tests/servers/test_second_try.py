@@ -41,6 +41,8 @@ def test_another():
 """
 BROKEN = "def test_it_is_broken():\n    assert False\n"
 DYING = "import os\n\ndef test_it_kills_its_process():\n    os.kill(os.getpid(), 9)\n"
+# As an error of pytest, or of a plugin, which ends the run before any test.
+INTERNAL = "\ndef pytest_runtestloop():\n    raise RuntimeError\n"
 
 
 @pytest.fixture
@@ -86,8 +88,16 @@ def test_what_is_broken_stays_so(tree: Path) -> None:
     assert second_try.main(command()) == 1
 
 
-def test_a_run_that_did_not_come_to_its_end_leaves_nothing_to_try_again(tree: Path) -> None:
+def test_a_run_that_no_test_came_to_leaves_nothing_to_try_again(tree: Path) -> None:
     assert first_try() == 1
+    (tree / "conftest.py").write_text(CONFTEST + INTERNAL)
+    (tree / "test_sample.py").write_text(RACING + BROKEN)
+    assert first_try() == 3
+    (tree / "conftest.py").write_text(CONFTEST)
+    assert second_try.main(command()) == 1
+
+
+def test_a_process_that_dies_leaves_nothing_to_try_again(tree: Path) -> None:
     (tree / "test_dying.py").write_text(DYING)
     assert first_try("--processes", "2") == 3
     assert second_try.main(command()) == 1
