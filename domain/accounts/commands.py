@@ -323,7 +323,14 @@ class Accounts:
             proposal = Proposal.of(cause, kind, *named, **owner, **facts)
             # With what its operator has moved today.
             before = partial(self.moved_micros, cause.actor, cause.at.date())
-            self._wait(proposal, lambda: self.approvals.needed(micros, cause, before))
+            taken_micros = {"payout": micros, "adjustment": -micros}.get(kind, 0)
+
+            def is_needed() -> bool:
+                wallet = self.wallet(organization_id)
+                wallet.refuse_unpayable(taken_micros, wallet.currency)
+                return self.approvals.needed(micros, cause, before)
+
+            self._wait(proposal, is_needed)
         self._book(made, cause)
         return self.log.get(type(made), made.id)
 
