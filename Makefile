@@ -5,8 +5,8 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip -qq --no-input --disable-pip-version-check
 PACKAGES := app domain projections workers
 TEST_SECONDS_MAX := 240
-# On two cores, because a process waits for over half of its time. Each starts servers of its own;
-# tests/servers/scheduling.py says which tests it gets.
+# On two cores, because a process waits for over half of its time. Each collects all tests and
+# starts servers of its own; tests/servers/scheduling.py says which tests it gets.
 TEST_PROCESSES ?= 5
 # At which moment the tests run, such as AT=2028-02-29T10:00 (UTC); under CI the date chooses one.
 CLOCK = $(BIN)/python -m tests.servers.clock "$(AT)"
@@ -43,13 +43,13 @@ quick: .venv/.dev ## The inner loop, a minute: lint, types, and the tests that n
 	@$(MAKE) --jobs --output-sync=target lint types imports quick-tests
 
 quick-tests:
-	@SIMULATION_SEEDS=$(QUICK_SEEDS) $(BIN)/python -m pytest --quiet --processes $(QUICK_PROCESSES) \
-		--timeout=$(TEST_SECONDS_MAX) -m "not (server or slow or soak)" $(QUICK) $(ARGS)
+	@SIMULATION_SEEDS=$(QUICK_SEEDS) $(BIN)/python -m pytest --quiet -n $(QUICK_PROCESSES) \
+		--dist worksteal --timeout=$(TEST_SECONDS_MAX) -m "not (server or slow or soak)" $(QUICK) $(ARGS)
 
 test: .venv/.dev ## Install, then run the tests; ARGS="tests/domain -k wallet" picks some
 	@$(BIN)/python -m tests.servers.install
 	@rm -f .pytest_cache/outcome.json
-	@$(CLOCK) $(BIN)/python -m pytest --processes $(TEST_PROCESSES) \
+	@$(CLOCK) $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder \
 		--timeout=$(TEST_SECONDS_MAX) --durations=12 $(ARGS)
 
 # The tests start only when the quick checks have passed. Those need one core, so meanwhile the other
@@ -58,8 +58,8 @@ check: .venv/.dev ## What CI runs: lint, types and imports, then the tests
 	@$(MAKE) --jobs=2 --output-sync=target types lint imports ready
 	@$(MAKE) test || $(MAKE) again
 
-# Collecting keeps each test as pytest compiles it, which takes long in a new tree and keeps one core
-# busy. What is wrong there `make test` tells.
+# Collecting keeps each test as pytest compiles it, or every process of `make test` would do so anew.
+# What is wrong there `make test` tells.
 ready: .venv/.dev
 	@$(BIN)/python -m tests.servers.install
 	@$(BIN)/python -m pytest --collect-only --quiet >/dev/null || true

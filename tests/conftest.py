@@ -32,8 +32,7 @@ from tests.servers.fixtures import (
     postgres_up,
     rabbitmq,
 )
-from tests.servers.processes import pytest_addoption, pytest_runtestloop
-from tests.servers.scheduling import database_of, uses_broker
+from tests.servers.scheduling import Shares, uses_broker
 from tests.servers.second_try import NEEDS_SERVER, Outcome
 
 __all__ = [
@@ -52,8 +51,6 @@ __all__ = [
     "postgres",
     "postgres_up",
     "process",
-    "pytest_addoption",
-    "pytest_runtestloop",
     "rabbitmq",
     "shell",
     "watched_logging",
@@ -106,7 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(10_000, 20, 50)
     if {"SOAK", "TMPDIR"}.isdisjoint(os.environ) and _is_roomy(MEMORY):
         os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
-    if not config.option.collectonly:
+    if not (hasattr(config, "workerinput") or config.option.collectonly):
         config.pluginmanager.register(Outcome())
 
 
@@ -131,10 +128,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Those that wait for RabbitMQ and for whole processes come first: meanwhile others use the time.
     """
     for item in items:
-        database = database_of(item)
+        database = getattr(item, "callspec", None) and item.callspec.params.get("migrated")
         if database == "postgresql" or not SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("server")
             item.user_properties.append(NEEDS_SERVER)
         if database == "postgresql" and item.get_closest_marker("any_database"):
             item.add_marker("soak")
     items.sort(key=lambda item: not uses_broker(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Shares | None:
+    """Share the tests out as `make test` wants it; `make quick` lets idle processes steal."""
+    return Shares(config, log) if config.getoption("dist") == "loadfile" else None

@@ -9,7 +9,7 @@ from tests.house.partner import Partner
 from tests.installation import numbers, wait_until
 
 GOES_ON_S = 90.0
-PAUSE_S = 0.1  # Between two requests of a kind: work is in flight always, and ends in time.
+PAUSE_S = 0.3  # Between two requests of a kind: work is in flight, and time is left for others.
 
 
 @contextmanager

@@ -89,6 +89,17 @@ def test_the_first_outcome_comes_again_whatever_has_changed_and_any_other_reques
 
 @on_one_database
 @of(EVERY)
+def test_a_key_of_what_is_free_refuses_every_other_request(make: Make) -> None:
+    operation = make(free=True)
+    first = operation.ask()
+    for body in range(1, operation.bodies):
+        with pytest.raises(IdempotencyKeyReused):
+            operation.ask(body=body)
+    assert operation.ask() == first.again
+
+
+@on_one_database
+@of(EVERY)
 @pytest.mark.parametrize("error", [InsufficientBalance, BillingNotConfigured])
 def test_what_cannot_be_paid_asks_nobody_and_frees_its_key(
     make: Make, kind: type[Operation], error: type[Exception]

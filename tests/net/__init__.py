@@ -8,7 +8,7 @@ Each `test_*.py` is one noun, and each test in it is one scenario: it plays a st
 fixture, which writes down every exchange. In the end the text is compared with the file of the
 same name below `recordings/`. A difference fails and is printed as a diff.
 
-- Run it: `pytest tests/net --processes 2 -k "not postgresql"`. `make test` also plays
+- Run it: `pytest tests/net -n 2 --dist loadfile -k "not postgresql"`. `make test` also plays
   those that are `not any_database` on PostgreSQL, and expects the same texts.
 - Read it: `==` begins an exchange, `->` its reply; `as for` names the first exchange of this title,
   whose reply was the same. Bodies in JSON have their names sorted. What the server makes up is

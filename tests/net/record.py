@@ -16,7 +16,7 @@ def main() -> int:
     named = sys.argv[1:]
     if not named:
         shutil.rmtree(RECORDINGS, ignore_errors=True)
-    command = [sys.executable, "-m", "pytest", "-q", "--processes", "2"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile"]
     chosen = [
         *(named or ["tests/net"]),
         "-k",

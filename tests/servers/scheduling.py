@@ -1,8 +1,8 @@
 """Which process of `make test` runs which tests: what is costly to start is started once."""
 
-from collections.abc import Sequence
+import re
 
-import pytest
+from xdist.scheduler import LoadFileScheduling
 
 BROKER_GROUP = "RabbitMQ"
 BROKER_USERS = (  # Each file or room.
@@ -12,40 +12,26 @@ BROKER_USERS = (  # Each file or room.
     "tests/contracts/test_broker.py",
     "tests/scenarios/",
 )
-# Services that live as long as their process of tests, and are busy even if nobody asks them.
-SERVICES = {"main_house", "service"}
+_ON_POSTGRESQL = re.compile(r"[\[-]postgresql[\]-]")
 
 
 def uses_broker(nodeid: str) -> bool:
     return nodeid.startswith(BROKER_USERS)
 
 
-def database_of(item: pytest.Item) -> str | None:
-    """Return the database that an item names; None where it has one of its own, or needs none."""
-    given = getattr(item, "callspec", None)
-    return given and given.params.get("migrated")
-
-
-def share_of(item: pytest.Item) -> str:
-    """Return what is run by one process: a file or those that share a service, on one database.
+class Shares(LoadFileScheduling):
+    """Shares tests out file by file, one database after the other.
 
     pytest collects all tests of one database together: who went file by file would end the service
     of one and start that of the other twice a file. All that use RabbitMQ are one share: only one
     process starts it, and the virtual host of TEST_BROKER_URL has one user at a time. Each test of
     the simulation is a share: they come last, so all processes end at the same time.
     """
-    if uses_broker(item.nodeid):
-        return BROKER_GROUP
-    if item.nodeid.startswith("tests/simulation/"):
-        return item.nodeid
-    database, names = database_of(item), getattr(item, "fixturenames", ())
-    shared = SERVICES.intersection(names if database else ())
-    return f"{min(shared, default=item.path)} on {database}"
 
-
-def shares_of(items: Sequence[pytest.Item]) -> Sequence[list[int]]:
-    """Return the places of the tests of each share, in the order in which they were collected."""
-    shares: dict[str, list[int]] = {}
-    for place, item in enumerate(items):
-        shares.setdefault(share_of(item), []).append(place)
-    return [*shares.values()]
+    def _split_scope(self, nodeid: str) -> str:
+        if uses_broker(nodeid):
+            return BROKER_GROUP
+        if nodeid.startswith("tests/simulation/"):
+            return nodeid
+        file: str = super()._split_scope(nodeid)
+        return f"{file} on PostgreSQL" if _ON_POSTGRESQL.search(nodeid) else file

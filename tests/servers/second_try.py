@@ -38,15 +38,17 @@ class Outcome:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._collected.update(item.nodeid for item in session.items)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        self._collected.update(ids)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._failed[report.nodeid] = NEEDS_SERVER in report.user_properties
         if report.when == "teardown":  # The last of a test, whatever became of it.
             self._ran.add(report.nodeid)
 
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        if hasattr(session.config, "workerinput"):  # It hears of a part only.
-            return
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
         RECORD.parent.mkdir(exist_ok=True)
         ended = {
             "status": int(exitstatus),

@@ -33,3 +33,18 @@ def test_beyond_it_nothing_is_done_and_the_key_is_free(limited: Service, clock: 
     clock.forward(seconds=42)
     assert tenant.look_up("+14155552672", **key).status_code == 200
     assert tenant.balance() == "99.99"
+
+
+def test_a_limit_of_its_own_replaces_the_general_one_and_0_is_none(limited: Service) -> None:
+    tenant, shown = limited.tenant(), []
+    for own in (2, 0, None):
+        cause = limited.cause()
+        tenant.change(lambda it, own=own, cause=cause: it.set_rate_limit(own, cause))
+        reply = tenant.get("/v1/account")
+        limits = reply.json["data"]["limits"]
+        shown.append((*told(reply), limits["requests_per_minute"]))
+    assert shown == [
+        (200, '"default";r=1;t=42', 2),
+        (200, None, None),
+        (200, '"default";r=3;t=42', 5),  # With what was sent before.
+    ]

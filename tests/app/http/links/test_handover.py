@@ -213,6 +213,11 @@ def test_words_on_any_colour_can_be_read(colour: bytes) -> None:
     assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
+def test_nobody_on_the_way_keeps_the_picture(acme: Buyer) -> None:
+    picture = visit(acme, f"{page_of(acme, acme.link(FREE), picture=True)}/qr.png")
+    assert (picture.content_type, picture.headers["Cache-Control"]) == ("image/png", "no-store")
+
+
 def test_what_a_mail_program_adds_opens_nothing_and_is_told_in_words(acme: Buyer) -> None:
     path = page_of(acme, acme.link(FREE))
     for more in ("/", "/qr.svg", "/a/b", ".", "%20"):

@@ -60,6 +60,14 @@ def test_an_unknown_client_is_slowed_down_alike_and_white_space_makes_no_other(
         assert ask(service, again, "wrong").status_code == 429
 
 
+def test_without_trusted_proxies_a_forwarded_address_is_only_a_claim(
+    service: Service, client_id: str
+) -> None:
+    claims = [{"X-Forwarded-For": f"198.51.100.{host}"} for host in range(FAILURES_MAX + 1)]
+    statuses = [ask(service, client_id, "wrong", **each).status_code for each in claims]
+    assert statuses == [401] * FAILURES_MAX + [429]
+
+
 def test_behind_trusted_proxies_the_address_is_what_the_first_of_them_saw(
     make_service: MakeService,
 ) -> None:
