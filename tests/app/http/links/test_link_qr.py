@@ -3,6 +3,7 @@
 import re
 import struct
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from domain.links.link import Link
 from domain.provider_errors import Unavailable
 from tests.app.http.buying import FREE, LINKS, Buyer
 from tests.app.http.service import code_of
+from tests.installation import wait_until
 from workers.links import CreateEndpoint
 
 pytestmark = pytest.mark.any_database
@@ -102,6 +104,15 @@ def test_a_png_is_private_and_not_packed_again(acme: Buyer) -> None:
     assert (width, scan(pixels, width)) == (2048, link["lpa_profile"])
     packed = acme.get(path, headers={"Accept": SVG, "Accept-Encoding": "gzip"})
     assert packed.headers["Content-Encoding"] == "gzip"
+
+
+def test_a_picture_waits_for_the_one_before(shop: Buyer) -> None:
+    link, pictures = shop.link(FREE), shop.service.container.pictures
+    with ThreadPoolExecutor(1) as pool:
+        with pictures.slot(shop.id):
+            asked = pool.submit(image, shop, link)
+            wait_until(lambda: pictures._waiting == 1)  # noqa: SLF001  # The test looks in.
+        assert asked.result().status_code == 200
 
 
 def test_a_code_that_is_not_stored_is_asked_for(
