@@ -107,8 +107,11 @@ def revoke(session: Session, key: str, *, yes: bool) -> Row:
     if not yes:
         said = SAID[kind].format(**{name: len(each) for name, each in ends.items()})
         click.echo(f"Key {kid} ({kind}). {said}", err=True)
+        container.operators_lock.release()  # Others need not wait for an answer.
         if not click.confirm("Revoke it?", err=True):
             refuse("nothing was revoked")
+        cause = session.new_cause()
+        store, key_id, row = _load_key(container, key)
     if row["state"] in {"signing", "newest"}:
         _renew(container, kind, cause)
     # Authorized again, so that the key of whoever does this is under the newest pepper.

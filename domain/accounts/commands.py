@@ -321,11 +321,22 @@ class Accounts:
             owner = {"organization_id": organization_id, "reference": reference}
             facts["amount_micros"] = micros
             proposal = Proposal.of(cause, kind, *named, **owner, **facts)
-            # With what its operator has moved today.
-            before = partial(self.moved_micros, cause.actor, cause.at.date())
-            self._wait(proposal, lambda: self.approvals.needed(micros, cause, before))
+            self._wait(
+                proposal, partial(self._needs_approval, kind, organization_id, micros, cause)
+            )
         self._book(made, cause)
         return self.log.get(type(made), made.id)
+
+    def _needs_approval(
+        self, kind: Moving, organization_id: UUID, amount_micros: int, cause: Cause
+    ) -> bool:
+        """Tell whether it waits; raises InsufficientBalance for what the wallet does not hold."""
+        wallet = self.wallet(organization_id)
+        least_micros = {"payout": amount_micros, "adjustment": -amount_micros}.get(kind, 0)
+        wallet.refuse_unpayable(least_micros, wallet.currency)
+        # With what its operator has moved today.
+        before = partial(self.moved_micros, cause.actor, cause.at.date())
+        return self.approvals.needed(amount_micros, cause, before)
 
     def book_deposit(
         self,

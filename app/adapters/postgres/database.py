@@ -16,7 +16,7 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from app.adapters.databases import Databases, LogEnd, end_of, find_gap, not_empty, not_whole
 from app.adapters.postgres.connection import DURABLE, BoundedConnection, fault_of_sessions
-from app.adapters.postgres.lock import SessionLock, key_of
+from app.adapters.postgres.lock import IDLE_S_MAX, SessionLock, key_of
 from app.adapters.postgres.server import ServerPin
 from app.adapters.postgres.waker import CHANNEL, WORK_CHANNEL, PostgresWaker
 from domain.errors import NotPossible
@@ -148,14 +148,17 @@ class PostgresDatabase:
 
     def _open(self, purpose: str) -> BoundedConnection:
         """Set up a connection of a pool, which must lead to the server of all others."""
-        target, session = self._conninfo(purpose), SESSION
-        if self._service_role:  # So that this role owns these tables, whichever role connects.
-            session += f"; SET ROLE {Identifier(self._service_role).as_string()}"
+        target = self._conninfo(purpose)
         checked = self._checked.pop(purpose, None)
+        if checked is not None and has_news(checked):  # The server has ended it since.
+            checked.close()
+            checked = None
         connection = checked or BoundedConnection.connect(target, autocommit=True)
         try:
-            connection.set_up(target, session)
-            self._pin.check(connection)
+            connection.set_up(target, SESSION)
+            self._pin.check(connection)  # Which a new role may only after `migrate`.
+            if self._service_role:  # So that this role owns these tables, whichever role connects.
+                connection.run(f"SET ROLE {Identifier(self._service_role).as_string()}")
         except BaseException:
             connection.close()
             raise
@@ -179,8 +182,12 @@ class PostgresDatabase:
         return PostgresWaker(appended, self._conninfo("listen"), channel)
 
     def lock(self, name: str) -> SessionLock:
-        """Return a lock that one process holds until it releases it or ends."""
-        return SessionLock(self._conninfo(f"lock {name}"), key_of(name))
+        """Return a lock that one process holds until it releases it or ends.
+
+        That of operators nobody else may take while a command computes what it writes.
+        """
+        idle_s_max = 0 if name == "operators" else IDLE_S_MAX
+        return SessionLock(self._conninfo(f"lock {name}"), key_of(name), idle_s_max)
 
     def exists(self) -> bool:
         """Return True: whether the server has our tables is found out by asking it."""

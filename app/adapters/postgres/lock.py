@@ -14,19 +14,24 @@ STATEMENT_TIMEOUT_MS = 5_000
 CHECK_S = 1.0
 
 # The server must soon notice that a holder or its machine is gone, so that another process can take
-# over. A holder also loses the lock if it is idle for 4 s, because it is stopped or a step is long.
+# over. A follower also loses the lock if it is idle, because it is stopped or a step is long.
 NOTICE_DEATH = (
     "SET tcp_keepalives_idle = 2; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 2; "
-    "SET tcp_user_timeout = 4000; SET idle_session_timeout = '4s'"
+    "SET tcp_user_timeout = 4000; SET idle_session_timeout = '{}s'"
 )
+IDLE_S_MAX = 4
 
 
 class SessionLock:
-    """An advisory lock on a connection of its own; it ends with the connection."""
+    """An advisory lock on a connection of its own; it ends with the connection.
 
-    def __init__(self, conninfo: str, key: int) -> None:
+    The server ends one that is idle for `idle_s_max`; 0 means never.
+    """
+
+    def __init__(self, conninfo: str, key: int, idle_s_max: int = IDLE_S_MAX) -> None:
         self._conninfo = conninfo
         self._key = key
+        self._session = NOTICE_DEATH.format(idle_s_max)
         self._connection: BoundedConnection | None = None
         self._is_locked = False
         self._checked_at = 0.0
@@ -58,7 +63,7 @@ class SessionLock:
     def _query(self) -> bool:
         if self._connection is None:
             self._connection = BoundedConnection.open(
-                self._conninfo, NOTICE_DEATH, statement_timeout_ms=STATEMENT_TIMEOUT_MS
+                self._conninfo, self._session, statement_timeout_ms=STATEMENT_TIMEOUT_MS
             )
         if self._is_locked:
             self._connection.execute("SELECT 1")

@@ -41,9 +41,14 @@ def refusal(shell: Shell, role: str) -> str:
 def test_a_process_that_differs_does_not_start_and_says_in_what(shell: Shell) -> None:
     for role in ("web", "web", "worker", "dispatcher", "clock"):
         start(shell, role)
-    for name in ("PUBLIC_URL", "AUTH_URL", "TOKEN_ISSUER"):
+    for name, role in (
+        ("PUBLIC_URL", "web"),
+        ("AUTH_URL", "worker"),
+        ("TOKEN_ISSUER", "dispatcher"),
+        ("TOKEN_ISSUER", "clock"),
+    ):
         told = f"TOKEN_ISSUER (from {name}) is {TWO} here and {ONE} for all: "
-        assert refusal(shell.having(**{name: TWO}), "worker").startswith(told)
+        assert refusal(shell.having(**{name: TWO}), role).startswith(told)
     for name, value, known in (
         ("TOKEN_AUDIENCE", "other", "carrier-links"),
         ("CURRENCY", "EUR", "USD"),

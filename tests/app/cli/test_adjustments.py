@@ -259,6 +259,26 @@ def test_a_limit_of_an_earlier_release_covers_people_from_the_next_command_on(sh
         assert container.log.get(ApprovalLimit, ApprovalLimit.id_of()).covers == "people"
 
 
+@pytest.mark.parametrize("kind", ["payout", "adjustment"])
+def test_what_a_wallet_does_not_hold_is_refused_and_not_proposed(
+    people: tuple[Shell, Shell, Shell], kind: str
+) -> None:
+    anna, bert, _ = people
+    organization = anna.new_organization()
+    (*payout, _), _, _ = asked(people, organization, "payout")
+
+    def line(amount: str) -> list[object]:
+        return [*payout, amount] if kind == "payout" else adjust(f"-{amount}", organization)
+
+    assert "does not cover" in anna.refusal(*line("18.01"))
+    assert anna.json(*WAITING, "list")["data"] == []
+    proposed = anna.json(*line("17.99"))
+    lookup_of(anna, organization, 18_000_000)
+    assert anna.json(*line("17.99"))["state"] == proposed["state"] == "proposed"
+    waiting = the_one_waiting(bert)["id"]
+    assert "does not cover" in bert.refusal(*WAITING, "approve", waiting)
+
+
 def test_without_operators_nothing_above_the_limit_is_proposed(shell: Shell) -> None:
     organization = shell.new_organization()
     shell.run(*LIMIT, "10")

@@ -1,5 +1,6 @@
 """`keys` and secrets: what is renewed, revoked, listed and kept."""
 
+import subprocess
 from contextlib import closing
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from app.security.key_file import KINDS
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.organization import ApiClient
-from tests.app.cli.shell import Shell
+from tests.app.cli.shell import TIMEOUT_S, Shell
 
 
 def acts(shell: Shell) -> list[tuple[str, str, str | None]]:
@@ -107,3 +108,18 @@ def test_the_secret_is_kept_as_its_hash_only(shell: Shell) -> None:
         assert kept == [container.secret_hasher.hash(made["client_secret"])]
     for file in shell.database.parent.rglob("*"):
         assert file.is_dir() or made["client_secret"].encode() not in file.read_bytes(), file
+
+
+def test_others_work_while_a_command_waits_for_an_answer_and_what_they_did_counts(
+    shell: Shell,
+) -> None:
+    leaked = shell.json("keys", "rotate", "checkpoints")["kid"]
+    with shell.start("keys", "revoke", leaked, stdin=subprocess.PIPE) as asked:
+        assert asked.stderr is not None
+        assert leaked in asked.stderr.readline()
+        newest = shell.json("keys", "rotate", "checkpoints")["kid"]
+        asked.communicate("y\n", timeout=TIMEOUT_S)
+    assert asked.returncode == 0
+    kept = [each[1:] for each in listed(shell) if each[0] == "checkpoints"]
+    assert [kept[0], kept[-1]] == [(leaked, "revoked"), (newest, "signing")]
+    assert len(kept) == 2

@@ -63,6 +63,9 @@ def test_a_log_that_has_lost_its_end_is_told_before_it_is_built_upon(shell: Shel
     shell.run("org", "list")  # It projects what the log holds.
     shell.rewrite("DELETE FROM stored_events WHERE rowid > 1")
     assert "no longer holds the event" in shell.refusal("org", "list")
+    assert "no longer holds the event" in shell.run("doctor", status=1).stdout
+    (cut,) = shell.json("audit", "verify", status=1)["failures"]
+    assert (cut["position"], "up to 3 were given out" in cut["reason"]) == (2, True)
     built = shell.run("migrate")
     assert "Warning: the log no longer holds the event" in built.stderr
     assert "organizations" in built.stdout

@@ -83,12 +83,24 @@ def test_a_rule_for_prices_is_checked(shell: Shell) -> None:
         assert named in shell.refusal(*line, status=2), options
 
 
+COVERAGE = (SuppliedCountry("FR", (("Orange", ("4G",)),)),)
+IN_EUROS = SuppliedPlan("small", "France 1 GB", 1000, 7, COVERAGE, Cost(2_000_000, "EUR"))
+
+
+def test_a_cost_in_another_currency_has_a_price_by_its_rate_alone(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SimulatedNetwork, "supplied", lambda *_, **__: [IN_EUROS])
+    for rates, price in ((), None), (("--rate", "GBP=9", "--rate", "EUR=1.2"), "3.60 USD"):
+        told = shell.json("plans", "sync", "simulated", "--markup", "50%", *rates, "--dry-run")
+        assert [each["price"] for each in told["created"]] == [price]
+
+
 def test_a_network_that_gives_half_of_its_catalogue_changes_nothing(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def half() -> Iterator[SuppliedPlan]:
-        coverage = (SuppliedCountry("FR", (("Orange", ("4G",)),)),)
-        yield SuppliedPlan("small", "France 1 GB", 1000, 7, coverage, Cost(2_000_000, "USD"))
+        yield IN_EUROS
         raise Unavailable
 
     monkeypatch.setattr(SimulatedNetwork, "supplied", lambda *_, **__: half())

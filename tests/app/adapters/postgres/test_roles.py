@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -11,6 +12,7 @@ from psycopg.sql import SQL, Identifier
 
 from app.processes.doctor import examine
 from app.processes.migrate import migrate
+from app.processes.readiness import wait_until_reached, what_is_missing
 from domain.errors import NotPossible
 from domain.lookups.bulk_job import BulkJob
 from projections.audit.auditor import verify
@@ -112,6 +114,18 @@ def test_the_service_works_and_cannot_change_events(served: Installation) -> Non
     assert verify(*parts).ok
     assert "roles" not in {each.check for each in examine(process)}
     buyer.close()
+
+
+def test_a_role_that_comes_later_keeps_no_migration_waiting(roles: Roles, tmp_path: Path) -> None:
+    made = Installation(tmp_path, DATABASE_URL=roles.url_of(roles.owner))
+    made.environment["SERVICE_ROLE"] = roles.service
+    release = made.process()
+    assert release.gate.ask() is not None
+    assert wait_until_reached(release, Event())
+    migrate(release)
+    made.environment["DATABASE_URL"] = roles.url_of(roles.service)
+    assert what_is_missing(made.process()) is None
+    made.close()
 
 
 def test_one_role_alone_can_change_events_and_is_told_so(roles: Roles, tmp_path: Path) -> None:

@@ -22,6 +22,10 @@ from tests.tidy.source import ROOT
 
 ON_A_SERVER = postgresql_only("sessions of a server")
 PAUSE_MAX = "SHOW idle_in_transaction_session_timeout"
+END_CHECKED = (
+    "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity"
+    " WHERE pid <> pg_backend_pid() AND datname = current_database()"
+)
 
 
 @ON_A_SERVER
@@ -144,3 +148,30 @@ def test_the_documents_say_how_many_connections_a_process_may_have() -> None:
     alone = 2  # To listen, and for the lock.
     assert f"at most {sum(pools.values()) + alone} ({counts}, one to listen" in said
     assert f"lists and other ordinary reads have {VIEWS_MAX - FREE_MIN} at most" in said
+
+
+@ON_A_SERVER
+def test_a_connection_that_ended_between_its_check_and_its_use_is_replaced(
+    installation: Installation,
+) -> None:
+    process = installation.process()
+    assert process.persistence.fault() is None
+    with psycopg.connect(installation.environment["DATABASE_URL"], autocommit=True) as other:
+        ended = other.execute(END_CHECKED).fetchall()
+    assert ended == [(True,), (True,)]
+    assert process.views.server_time() is not None
+    assert process.vault.database.server_time() is not None
+
+
+@ON_A_SERVER
+def test_the_server_ends_the_lock_of_a_follower_that_stands_still_but_no_operators(
+    installation: Installation,
+) -> None:
+    process, other = installation.process(), installation.process()
+    follows, takes_over = (each.persistence.lock("clock") for each in (process, other))
+    assert follows.acquire()
+    assert process.operators_lock.acquire()
+    wait_until(takes_over.acquire)
+    assert not other.operators_lock.acquire()
+    for each in (follows, takes_over, process.operators_lock, other.operators_lock):
+        each.release()
