@@ -434,6 +434,16 @@ def test_what_needs_no_change_of_a_link_uses_up_no_attempt(acme: Buyer) -> None:
 LOOKUP, WALLET = f"/number-lookup?phone_number=%2B{VALID[1:]}", "/v1/wallet"
 
 
+def test_a_played_rate_limit_is_the_one_of_its_organization(make_service: MakeService) -> None:
+    tenant = make_service(RATE_LIMIT_PER_MINUTE="7").start().tenant()
+    script(tenant, "request", "rate_limited")
+    reply = tenant.get(WALLET)
+    assert (reply.status_code, code_of(reply)) == (429, "RATE_LIMITED")
+    assert "More than 7 requests" in reply.json["error"]["message"]
+    assert reply.headers["RateLimit-Policy"] == '"default";q=7;w=60'
+    assert reply.headers["RateLimit"].startswith('"default";r=0;')
+
+
 @pytest.mark.parametrize("how", sandbox.FAILURES["request"])
 def test_nothing_is_done_and_the_key_stays_free(acme: Buyer, how: str) -> None:
     rival = buyer(acme.service)

@@ -2,8 +2,11 @@
 
 import pytest
 
+from app.bootstrap.providers import LOOKUPS
 from app.http.lookups.input import NOT_AN_AGE, NOT_E164
+from tests.app.http.conftest import MakeService
 from tests.app.http.service import Tenant, fields_of
+from tests.contracts.scripted_lookup import ScriptedLookup
 
 pytestmark = pytest.mark.any_database
 
@@ -31,6 +34,21 @@ def test_a_body_is_read_strictly(acme: Tenant) -> None:
     for number in (*WRONG.split("|"), " 971508245915", 14155552671, 1.5, True, None, [], {}):
         reply = acme.post("/number-lookup", json={"phone_number": number})
         assert list(fields_of(reply)) == ["phone_number"], number
+
+
+def test_an_answer_is_no_older_than_the_query_or_else_the_body_says(
+    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LOOKUPS, "scripted", lambda _: ScriptedLookup())
+    remote = make_service(LOOKUP_PROVIDER="scripted", SANDBOX="false").tenant()
+    fresh, minute = {"max_age": 0.0}, {"max_age": 60}  # JSON writes whole numbers so, too.
+    sources = [
+        remote.post(
+            "/number-lookup", query_string=query, json={"phone_number": NUMBER, **body}
+        ).json["meta"]["source"]
+        for query, body in (({}, {}), ({}, {}), ({}, fresh), (minute, fresh), ({}, minute))
+    ]
+    assert sources == ["live", "cache", "live", "cache", "cache"]
 
 
 def test_an_age_that_is_none_is_refused(acme: Tenant) -> None:

@@ -125,6 +125,22 @@ def test_entries_of_the_wallet_are_among_the_events_in_order_and_nothing_splits_
         assert later["data"] == wanted
 
 
+def test_a_type_that_must_be_named_is_sent_with_the_id_of_its_event(
+    service: Service, tenant: Tenant
+) -> None:
+    names, parts = ["wallet.charged", "wallet.low_balance"], service.container
+    named = tenant.webhook(events=names)
+    tenant.open("PATCH", "/v1/account", json={"low_balance_threshold": "20.00"})
+    assert tenant.post("/number-lookup", json={"phone_number": NUMBER}).status_code == 200
+    parts.projector.catch_up()
+    while parts.webhook_planner.step():
+        pass
+    told = {each["id"]: each["type"] for each in tenant.deliveries(named)}
+    shown = read(tenant, webhook_id=named, types=",".join(names))["data"]
+    assert told == {each["id"]: each["body"]["type"] for each in shown}
+    assert sorted(told.values()) == names
+
+
 def test_what_one_table_knows_already_waits_for_the_other(
     make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
