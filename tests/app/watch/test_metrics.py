@@ -1,5 +1,6 @@
 """What operators watch: lag, failures, work, requests and money; a scrape outlives the database."""
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from threading import Event
@@ -64,6 +65,7 @@ def test_every_metric_has_our_prefix_but_those_of_every_program_in_python(proces
     lines = [line for line in text.splitlines() if not line.startswith(("#", PREFIX))]
     assert lines
     assert all(line.startswith("process_") for line in lines)
+    assert not re.findall(r"(?m)^# HELP \S+ ?$", text), "nothing else says what it is"
 
 
 def test_followers_show_how_far_they_are_behind(process: Process) -> None:
