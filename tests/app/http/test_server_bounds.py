@@ -162,7 +162,7 @@ def test_who_takes_nothing_of_a_reply_is_cut_off(hasty: Served, count: int) -> N
     with ExitStack() as stack:
         slow = [hasty.connect(stack, LARGE * count) for _ in range(HTTP_THREADS)]
         wait_until(lambda: hasty.ask().startswith(b"HTTP/1.1 200"))
-        wait_until(lambda: hasty.open[-1] == 0)
+        wait_until(lambda: not hasty.server.server_state.connections)
         for each in slow:
             with suppress(ConnectionResetError):
                 assert len(read_all(each)) < LARGE_BYTES
