@@ -209,6 +209,7 @@ def rebuild(session: Session, name: str | None, *, everything: bool) -> list[Row
     container = session.container
     if name == TREE:
         session.record_act("tree.rebuilt", f"position {container.log.head()}")
+        container.operators_lock.release()  # Others need not wait for a long log.
         reached = {TREE: container.tree_builder.restart(session.watch("Hashing"))}
     else:
         models = _models(container, name)
@@ -255,7 +256,7 @@ def erase_data(
     keys. Names of links that earlier releases wrote stand in the log in clear, and stay there.
     """
     chosen, before = _chosen(given, organization_id), given["before"]
-    cause, container = session.cause, session.container
+    container = session.container
     session.require_organization(organization_id)
     found = _read_erased(container, chosen, given[chosen], organization_id, begin_anew=not dry_run)
     if whole_months:
@@ -265,7 +266,7 @@ def erase_data(
         return [*_pieces(found)]
     _require_separable(found)
     until = None if before is None else first_instant(before)
-    erased_keys, forgotten = erase(container, found, cause, until, organization_id)
+    erased_keys, forgotten = erase(container, found, session.cause, until, organization_id)
     return {
         **(
             {"names_in_clear": sum(each.names_in_clear for each in found)}

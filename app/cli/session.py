@@ -71,12 +71,15 @@ class Session:
         return self._opened.enter_context(watched(what))
 
     def admit(self) -> None:
-        """Ask for the right that the command needs; without a log nobody keeps who ran it."""
+        """Ask for the right that the command needs; without a log nobody keeps who ran it.
+
+        Others may write until it asks for its cause: what comes before may take long.
+        """
         if self._right is None or (self._on == "anything" and not has_log(self.container)):
             return
         if self._on == "anything":
             self.container.use_recorded_settings()
-        self.cause  # noqa: B018  # To make it is to ask.
+        self._actor()
 
     def require(self, right: Right) -> None:
         """Ask for a right that the command turns out to need."""
