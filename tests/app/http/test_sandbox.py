@@ -198,6 +198,7 @@ def test_a_link_that_is_being_made_keeps_its_clock(still: Service) -> None:
     assert code_of(reset(acme)) == "LINK_IN_USE"
     assert acme.get(SANDBOX).json["data"]["ahead_hours"] == 100
     steps.fail().release()
+    assert code_of(reset(acme)) == "SERVICE_UNAVAILABLE", "what is due is not known yet"
     parts.projector.catch_up()
     assert reset(acme).json["data"]["ahead_hours"] == 0
 
