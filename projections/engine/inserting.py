@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 Row = Mapping[str, Any]
 _POSTGRESQL: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # of the library
 NONE = frozenset[str]()
+SUM_MAX = 2**62  # Ten deposits of as much as a wallet can hold are more than 64 bits hold.
 MANY_ROWS = 4  # For fewer rows one statement with values takes half the time of a COPY.
 
 
@@ -52,13 +53,16 @@ def upsert(
     """Insert rows that have the same columns and different keys; replace rows whose key exists.
 
     In a row that exists, columns in `added` are added to and columns in `fixed` stay as they are.
+    A sum ends at SUM_MAX: one that does not fit would stop its read model for ever.
     PostgreSQL takes all rows in one statement, as an array per column.
     """
     if not rows:
         return
-    columns = (*rows[0],)
-    conflict = _on_conflict(table, columns, added, fixed)
-    if len(rows) < MANY_ROWS or connection.dialect.name == "sqlite":
+    columns, is_sqlite = (*rows[0],), connection.dialect.name == "sqlite"
+    conflict = _on_conflict(table, columns, added, fixed, "min" if is_sqlite else "least")
+    if added:
+        rows = [{**row, **{name: min(row[name], SUM_MAX) for name in added}} for row in rows]
+    if len(rows) < MANY_ROWS or is_sqlite:
         _insert(connection, table, rows, conflict)
         return
     statement = _statement(table, columns, _arrays(table, columns), conflict)
@@ -156,10 +160,11 @@ def _statement(table: Table, columns: tuple[str, ...], source: str, conflict: st
 
 @lru_cache(maxsize=64)  # One entry a table.
 def _on_conflict(
-    table: Table, columns: tuple[str, ...], added: frozenset[str], fixed: frozenset[str]
+    table: Table, columns: tuple[str, ...], added: frozenset[str], fixed: frozenset[str], least: str
 ) -> str:
     keys = [column.name for column in table.primary_key]
-    more = {name: f"{table.name}.{name} + " for name in added}
+    mine = {name: f"{table.name}.{name}" for name in added}
+    new = {name: f"{it} + {least}(excluded.{name}, {SUM_MAX} - {it})" for name, it in mine.items()}
     others = (name for name in columns if name not in keys and name not in fixed)
-    replaced = ", ".join(f"{name} = {more.get(name, '')}excluded.{name}" for name in others)
+    replaced = ", ".join(f"{name} = {new.get(name, f'excluded.{name}')}" for name in others)
     return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {replaced}"

@@ -70,3 +70,11 @@ def test_a_filtered_page_is_right_whatever_the_clocks_say(
     offset, limit = place
     found = page(process, owner, EntryFilter(kind, since, until), offset, limit)
     assert found == (right[offset : offset + limit], len(right))
+
+
+@pytest.mark.any_database
+def test_a_sum_that_does_not_fit_stops_no_read_model(process: Process) -> None:
+    for _ in range(10):
+        process.organization("999999999999")
+        process.projector.catch_up()
+    assert process.audit().failures == []
