@@ -99,19 +99,18 @@ def revoke(session: Session, key: str, *, yes: bool) -> Row:
 
     What ends with it is said before. If it is the newest of its kind, a new one is made first.
     """
-    container, cause = session.container, session.cause
+    container = session.container
     session.catch_up()
-    store, key_id, row = _load_key(container, key)
+    *_, row = _load_key(container, key)
     kind, kid = row["kind"], row["kid"]
-    ends = _ends(container, kind, kid, cause.actor)
+    ends = _ends(container, kind, kid, session.actor)
     if not yes:
         said = SAID[kind].format(**{name: len(each) for name, each in ends.items()})
         click.echo(f"Key {kid} ({kind}). {said}", err=True)
-        container.operators_lock.release()  # Others need not wait for an answer.
         if not click.confirm("Revoke it?", err=True):
             refuse("nothing was revoked")
-        cause = session.new_cause()
-        store, key_id, row = _load_key(container, key)
+    cause = session.cause
+    store, key_id, row = _load_key(container, key)  # Others may have written until now.
     if row["state"] in {"signing", "newest"}:
         _renew(container, kind, cause)
     # Authorized again, so that the key of whoever does this is under the newest pepper.

@@ -56,6 +56,7 @@ class Session:
         self.load_settings: Callable[[], Settings] = Settings.load
         self.as_json, self.ok = as_json, True
         self.who: Callable[[], str | None] | None = None  # May run it without the right.
+        self.actor: str | None = None  # Who runs it, if it needs a right.
         self._right, self._on, self._opened = right, on, opened
 
     @cached_property
@@ -71,15 +72,12 @@ class Session:
         return self._opened.enter_context(watched(what))
 
     def admit(self) -> None:
-        """Ask for the right that the command needs; without a log nobody keeps who ran it.
-
-        Others may write until it asks for its cause: what comes before may take long.
-        """
+        """Ask for the right, before others have to wait; without a log nobody keeps who ran it."""
         if self._right is None or (self._on == "anything" and not has_log(self.container)):
             return
         if self._on == "anything":
             self.container.use_recorded_settings()
-        self._actor()
+        self.actor = self._actor()
 
     def require(self, right: Right) -> None:
         """Ask for a right that the command turns out to need."""
