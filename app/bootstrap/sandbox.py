@@ -82,8 +82,6 @@ PURCHASES_MAX: Final = 1_000  # One that has lost a race is decided anew within 
 NOT_COVERED: Final = "No plan in use on this link works in this country."
 STILL_LIVES: Final = "A link of yours has not ended; end all of them first."
 OVER: Final = "Nothing is left to use: the plan is over."
-BEHIND: Final = "The lists of your links and jobs are not up to date; try again."
-RESET_WAIT_S: Final = 1.0  # Nobody resets often, and what has just ended must count.
 RESETS_MAX: Final = 100  # On a day. Every load of the organization reads all its events.
 RESET_OFTEN: Final = f"The sandbox was reset {RESETS_MAX} times today."
 
@@ -130,8 +128,8 @@ class Sandbox:
         Raises LinkInUse while a link lives or is being made, and RateLimited.
         """
         models = [self.links.name, self.jobs.name, self.due_list.name]
-        if not wait_until_projected(self.source, models, RESET_WAIT_S):
-            raise ServiceUnavailable(BEHIND)
+        if not wait_until_projected(self.source, models, wait_s=1.0):  # It is asked for seldom.
+            raise ServiceUnavailable("Your lists are not up to date; try again.")
         database, log, one = self.source.database, self.source.log, slice(0, 1)
 
         def record(it: Organization) -> None:

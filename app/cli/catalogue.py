@@ -241,9 +241,8 @@ def sync(  # noqa: PLR0913  # Each argument is an option of the command.
     rule = None if markup is None else Markup(markup, step_micros or CENT_MICROS, dict(rates))
     container, supplied = session.container, _supplied(session, network)
     rules = SyncRules(network, container.settings.currency, rule, with_conditions)
-    cause = session.cause
-    done = container.catalogue.sync(supplied, rules, cause, dry_run=dry_run)
-    return _synced(done, cause.at, dry_run=dry_run)
+    done = container.catalogue.sync(supplied, rules, session.cause, dry_run=dry_run)
+    return _synced(done, session.cause.at, dry_run=dry_run)
 
 
 def _synced(done: Synced, now: datetime, *, dry_run: bool) -> Said:

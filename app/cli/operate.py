@@ -103,7 +103,7 @@ def revoke(session: Session, key: str, *, yes: bool) -> Row:
     session.catch_up()
     *_, row = _load_key(container, key)
     kind, kid = row["kind"], row["kid"]
-    ends = _ends(container, kind, kid, session.actor)
+    ends = _ends(container, kind, kid, session.actor())
     if not yes:
         said = SAID[kind].format(**{name: len(each) for name, each in ends.items()})
         click.echo(f"Key {kid} ({kind}). {said}", err=True)

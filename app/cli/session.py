@@ -56,7 +56,6 @@ class Session:
         self.load_settings: Callable[[], Settings] = Settings.load
         self.as_json, self.ok = as_json, True
         self.who: Callable[[], str | None] | None = None  # May run it without the right.
-        self.actor: str | None = None  # Who runs it, if it needs a right.
         self._right, self._on, self._opened = right, on, opened
 
     @cached_property
@@ -77,7 +76,7 @@ class Session:
             return
         if self._on == "anything":
             self.container.use_recorded_settings()
-        self.actor = self._actor()
+        self.actor()
 
     def require(self, right: Right) -> None:
         """Ask for a right that the command turns out to need."""
@@ -97,11 +96,11 @@ class Session:
         container = self.container
         acquire_write_lock(container)
         container.currency.check()
-        cause = Cause(container.gate.require(), f"cli-{uuid4()}", self._actor())
+        cause = Cause(container.gate.require(), f"cli-{uuid4()}", self.actor())
         container.accounts.approvals.renew_limit(cause)
         return cause
 
-    def _actor(self) -> str:
+    def actor(self) -> str:
         """Return who runs the command, as its events name them.
 
         Raises NotPossible when there are operators and no key of one who may run it was given.

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 Row = Mapping[str, Any]
 _POSTGRESQL: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # of the library
 NONE = frozenset[str]()
-SUM_MAX = 2**62  # Ten deposits of as much as a wallet can hold are more than 64 bits hold.
+SUM_MAX = 2**62  # Ten deposits fill 64 bits, and a sum that overflowed would stop all for ever.
 MANY_ROWS = 4  # For fewer rows one statement with values takes half the time of a COPY.
 
 
@@ -53,15 +53,13 @@ def upsert(
     """Insert rows that have the same columns and different keys; replace rows whose key exists.
 
     In a row that exists, columns in `added` are added to and columns in `fixed` stay as they are.
-    A sum ends at SUM_MAX: one that does not fit would stop its read model for ever.
     PostgreSQL takes all rows in one statement, as an array per column.
     """
     if not rows:
         return
     columns, is_sqlite = (*rows[0],), connection.dialect.name == "sqlite"
     conflict = _on_conflict(table, columns, added, fixed, "min" if is_sqlite else "least")
-    if added:
-        rows = [{**row, **{name: min(row[name], SUM_MAX) for name in added}} for row in rows]
+    rows = [{**row, **{n: min(row[n], SUM_MAX) for n in added}} for row in rows] if added else rows
     if len(rows) < MANY_ROWS or is_sqlite:
         _insert(connection, table, rows, conflict)
         return

@@ -1,7 +1,6 @@
 """`plans`: the catalogue as operators fill, change and see it."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -102,9 +101,9 @@ def test_a_network_that_gives_half_of_its_catalogue_changes_nothing_and_holds_up
 ) -> None:
     def half() -> Iterator[SuppliedPlan]:
         yield IN_EUROS
-        with closing(shell.container()) as other:
-            assert other.operators_lock.acquire()
-            other.operators_lock.release()
+        other = shell.container()
+        assert other.operators_lock.acquire()
+        other.operators_lock.release()
         raise Unavailable
 
     monkeypatch.setattr(SimulatedNetwork, "supplied", lambda *_, **__: half())

@@ -53,11 +53,9 @@ def test_a_filtered_page_is_right_whatever_the_clocks_say(
     for number, moment in enumerate(moments):
         clock.now = start + timedelta(seconds=moment)
         if number % 3:
-            process.accounts.move(
-                "adjustment", owner, 1_000, f"{number}", process.cause(), reason="why"
-            )
+            process.adjust(owner, 1_000)
         else:
-            process.accounts.move("deposit", owner, 1_000_000, f"{number}", process.cause())
+            process.deposit(owner, "1.00")
     since, until = (None if each is None else start + timedelta(seconds=each) for each in span)
     everything, _ = page(process, owner)
     right = [
