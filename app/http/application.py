@@ -7,7 +7,6 @@ the first stands before every path, the second are more paths of the token opera
 import logging
 import re
 import socket
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from wsgiref.types import StartResponse
@@ -26,15 +25,7 @@ from app.http.edge import compression, errors, openapi
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.operation import Operation
 from app.http.edge.problems import TOKEN_PATH
-from app.http.edge.request import (
-    CURRENT,
-    NO_SNIFF,
-    NO_STORE,
-    Given,
-    current_request,
-    record_answer,
-    request_id_of,
-)
+from app.http.edge.request import CURRENT, Given, current_request, request_id_of
 from app.http.finance import routes as finance
 from app.http.links import routes as links
 from app.http.links import traveller
@@ -91,10 +82,7 @@ class Edge(Flask):
         for name in SHORT_HEADERS:
             if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
                 del environ[name]  # As if it had not been sent.
-        started_s = time.perf_counter()
-        return self._kind(
-            self._container, self.extensions, environ, request_id_of(environ), started_s
-        )
+        return self._kind(self._container, self.extensions, environ, request_id_of(environ))
 
     def operation_of(self, environ: Mapping[str, Any]) -> Operation | None:
         """Return the operation of a request, None for what is none of ours and for tokens.
@@ -112,22 +100,6 @@ class Edge(Flask):
         except RequestRedirect:
             return None
         return self.operations.get(rule.endpoint)
-
-    def end(
-        self, context: Given[Any], method: str, route: str, status: int
-    ) -> list[tuple[str, str]]:
-        """Log and count a reply; return the headers that every reply has."""
-        record_answer(
-            self._container,
-            method,
-            route,
-            status,
-            duration_ms=context.elapsed_ms(),
-            request_id=context.request_id,
-            organization_id=context.organization_id,
-        )
-        limits = {} if context.admission is None else context.admission.headers()
-        return [("X-Request-Id", context.request_id), NO_SNIFF, *limits.items(), NO_STORE]
 
     def log_exception(self, exc_info: Any) -> None:
         """Log what an error handler has raised, without its text."""
@@ -162,7 +134,7 @@ class Edge(Flask):
         if not response.is_sequence or sum(map(len, blocks)) >= compression.BYTES_MIN:
             compression.encode(response, request)
         route = request.url_rule.rule if request.url_rule else "-"
-        for name, value in self.end(context, request.method, route, response.status_code):
+        for name, value in context.end(request.method, route, response.status_code):
             if name not in own:
                 response.headers.add(name, value)
         return response

@@ -78,7 +78,7 @@ class Given(Generic[Found]):
     extensions: Mapping[str, Any]
     environ: dict[str, Any]
     request_id: str
-    started_s: float
+    started_s: float = field(default_factory=time.perf_counter)
     operation: Any = None  # None: it is not known yet, or none of ours answers.
     at: datetime = field(init=False)
     organization_id: UUID | None = None
@@ -126,6 +126,28 @@ class Given(Generic[Found]):
         """Return how long the request has taken so far, in ms with one decimal."""
         return round((time.perf_counter() - self.started_s) * 1000, 1)
 
+    def end(self, given_method: str, route: str, status: int) -> list[tuple[str, str]]:
+        """Log and count its reply; return the headers that every reply has.
+
+        By its route, never by its path or query.
+        """
+        method = given_method if given_method in METHODS else "-"
+        duration_ms = self.elapsed_ms()
+        facts = {
+            "method": method,
+            "route": route,
+            "status": status,
+            "duration_ms": duration_ms,
+            "request_id": self.request_id,
+            "organization_id": str(self.organization_id or "-"),
+            "command": f"{method} {route}",
+        }
+        logger.info("answered", extra=facts)
+        if self.parts.settings.metrics_port:
+            self.parts.metrics.answered(method, route, status, duration_ms / 1000)
+        limits = {} if self.admission is None else self.admission.headers()
+        return [("X-Request-Id", self.request_id), NO_SNIFF, *limits.items(), NO_STORE]
+
     def give_back(self) -> None:
         """Take back the count of the request, because a thread will count it again."""
         is_counted = self.admission is not None and not self.admission.is_over
@@ -151,32 +173,6 @@ def request_id_of(environ: Mapping[str, Any]) -> str:
     if _REQUEST_ID.fullmatch(given) and not _PERSONAL.search(_RANDOM.sub("x", given)):
         return str(given)
     return str(UUID(int=getrandbits(128), version=4))
-
-
-def record_answer(  # noqa: PLR0913  # Each is a fact of the line.
-    parts: Container,
-    given_method: str,
-    route: str,
-    status: int,
-    *,
-    duration_ms: float,
-    request_id: str,
-    organization_id: UUID | None = None,
-) -> None:
-    """Log and count a request whose reply is ready: by its route, never by its path or query."""
-    method = given_method if given_method in METHODS else "-"
-    facts = {
-        "method": method,
-        "route": route,
-        "status": status,
-        "duration_ms": duration_ms,
-        "request_id": request_id,
-        "organization_id": str(organization_id or "-"),
-        "command": f"{method} {route}",
-    }
-    logger.info("answered", extra=facts)
-    if parts.settings.metrics_port:
-        parts.metrics.answered(method, route, status, duration_ms / 1000)
 
 
 def current_request() -> Request:

@@ -29,7 +29,6 @@ from app.http.edge.request import (
     NO_STORE,
     Given,
     caller_address,
-    record_answer,
     request_id_of,
 )
 from app.security.tokens import Claims
@@ -37,7 +36,6 @@ from domain.blocking import NeedsThread, WouldBlock
 from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
 from domain.limiter import Owner
 from domain.lookups.single import PendingLookup
-from projections.engine.shape import format_time
 
 BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
 # Wrong tokens of an address that the loop checks in a second: the signatures take it 2 ms.
@@ -80,7 +78,7 @@ class Loop:
     """Answers probes and refusals, and starts operations, each in an asyncio task of its own.
 
     Everything else is for a thread, where `app` answers. `edge` is the same if it is ours, which
-    finds operations, and makes and ends contexts. `started` are the operations that start here, by
+    finds operations and makes contexts. `started` are the operations that start here, by
     method and path, `probes` are routes by their paths.
     """
 
@@ -107,28 +105,22 @@ class Loop:
 
     def again(self, reply: Reply, route: str, environ: Environ) -> Reply:
         """Return the reply to another caller for this one."""
-        own = (ID, self._record(environ["REQUEST_METHOD"], route, reply.status, environ))
+        own, *_ = self._context(environ).end(environ["REQUEST_METHOD"], route, reply.status)
         return reply._replace(headers=[own if each[0] == ID else each for each in reply.headers])
 
     def problem(self, problem: Refused, environ: Environ) -> Reply:
         """Return the reply to a request that is not passed on; parts of it may be missing."""
-        request_id = self._record("-", "-", problem.status, environ)
+        context = self._context(environ)
         if environ["REQUEST_URI"] in self._token_paths:
             body = msgspec.json.encode(replies.oauth_body(problem))
         else:
-            timestamp = format_time(self._parts.clock())
-            meta = replies.ReplyMeta(
-                timestamp=timestamp, response_time_ms=0.0, request_id=request_id
-            )
+            meta = replies.ReplyMeta(**replies.common_meta(context))
             body = msgspec.json.encode(replies.failure_body(problem, meta))
-        headers = [(ID, request_id), NO_SNIFF, NO_STORE, *retry_after(problem).items()]
+        headers = [*context.end("-", "-", problem.status), *retry_after(problem).items()]
         return in_json(problem.status, body, headers)
 
-    def _record(self, method: str, route: str, status: int, environ: Environ) -> str:
-        """Log and count a reply; return the id of its request."""
-        request_id = request_id_of(environ)
-        record_answer(self._parts, method, route, status, duration_ms=0.0, request_id=request_id)
-        return request_id
+    def _context(self, environ: Environ) -> Given[Any]:
+        return Given(self._parts, {}, environ, request_id_of(environ))
 
     def owner(self, environ: Environ) -> Owner:
         """Return whose turn a request takes: an organization or machine client, or an address.
@@ -221,7 +213,7 @@ class Loop:
 
     def _whole(self, method: str, route: str, reply: replies.Written) -> Reply:
         body, status, headers = reply
-        more = self._edge.end(CURRENT.get(), method, route, status)
+        more = CURRENT.get().end(method, route, status)
         sent = in_json(status, msgspec.json.encode(body), more)
         return sent._replace(headers=[*(headers or {}).items(), *sent.headers])
 
