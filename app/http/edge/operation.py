@@ -22,10 +22,10 @@ from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
-    Parser,
     in_path,
     parse_json,
     read_body,
+    read_input,
 )
 from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
@@ -122,7 +122,7 @@ class Operation:
         serve = (lambda: respond(view(CURRENT.get()))) if is_open else self._served(view, check)
         self.described = self._described()
         # Its decorators wrap a function once for each reply; this one only looks like theirs.
-        update_wrapper(serve, self.group.doc(**self.described)(self._reading(view)))
+        update_wrapper(serve, self._documented(view))
         method, self.route = self.line.split()
         ids = [*map(in_path, re.findall("<(.*?)>", self.route))]
         self.group.add_url_rule(self.route, self.name, serve, methods=[method], parameters=ids)
@@ -146,7 +146,7 @@ class Operation:
     def _check(self) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
         has_body, changes = self.body is not None, not self.line.startswith(READ)
-        is_strict, read = self.is_strict, self._reading(_set_parts)
+        is_strict, read = self.is_strict, self.read_on_loop or read_input
 
         def check(**path: str) -> tuple[Any, Given[Any]]:
             given = self._enter_context(**path)
@@ -161,25 +161,24 @@ class Operation:
                 parse_json(read_body(given.environ))  # Reading a link may ask the network.
             if is_strict:
                 _refuse_unknown(given)
-            if self.read_on_loop is None:
-                read(given)
-            else:
-                self.read_on_loop(given, body)
+            read(given, body)
             given.refuse_over_limit()
             return caller, given
 
         return check
 
-    def _reading(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that reads the input by flask-smorest, and takes each part by name."""
+    def _documented(self, view: View) -> Callable[..., Any]:
+        """Return a function of which flask-smorest takes what the document says; none calls it."""
+        function: Callable[..., Any] = self.group.doc(**self.described)(view)
         for name, schema in reversed([*self.inputs.items()]):
-            facts: dict[str, Any] = {"location": "json" if name == "body" else name}
-            arguments: Callable[..., Any] = self.group.ARGUMENTS_PARSER.use_args
-            if schema.fields:  # Else it takes nothing, and the document says nothing of it.
-                facts["required"] = self.read_on_loop is None and bool(schema.validate({}))
-                facts["example"] = getattr(schema, "example", None)
-                arguments = self.group.arguments
-            function = arguments(schema, arg_name=name, **facts)(function)
+            if schema.fields:  # Else there is nothing to say.
+                arguments = self.group.arguments(
+                    schema,
+                    location="json" if name == "body" else name,
+                    required=self.read_on_loop is None and bool(schema.validate({})),
+                    example=getattr(schema, "example", None),
+                )
+                function = arguments(function)
         return function
 
     def _served(self, view: View, check: Check) -> Callable[..., Response]:
@@ -289,8 +288,6 @@ class Group(flask_smorest.Blueprint):
     itself, and `schemas` the bodies of that.
     """
 
-    ARGUMENTS_PARSER = Parser()
-
     def __init__(
         self,
         name: str,
@@ -307,11 +304,6 @@ class Group(flask_smorest.Blueprint):
         self.webhooks: dict[str, Any] = {}
         self.schemas: dict[str, Any] = {}
         self.operation = partial(Operation, self)
-
-
-def _set_parts(given: Given[Any], **sent: dict[str, Any]) -> None:
-    for name, part in sent.items():
-        setattr(given, name, part)
 
 
 def _refuse_unknown(given: Given[Any]) -> None:
