@@ -36,7 +36,6 @@ from app.security.tokens import Claims
 from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 
 View = TypeVar("View", bound=Callable[..., object])
-Check = Callable[..., tuple[Any, Given[Any]]]
 
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
@@ -100,34 +99,36 @@ class Operation:
     invalid: Mapping[str, str] = field(default_factory=dict)  # A field and what can be wrong.
     examples: Sequence[Refused] = ()  # Of its refusals, in place of the example of their class.
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
-    name: str = ""  # That of its function.
-    route: str = ""  # Its path, with the names of what stands in it.
-    call: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
+    view: Callable[..., object] = field(init=False)  # The function.
+    name: str = field(init=False)  # That of its function.
+    route: str = field(init=False)  # Its path, with the names of what stands in it.
     inputs: Mapping[str, Schema] = field(init=False)  # In the order in which they are read.
-    parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
+    parameters: frozenset[str] = field(init=False)  # Those of the query that it reads.
+    is_strict: bool = field(init=False)  # It refuses parameters that it would ignore.
     described: dict[str, Any] = field(init=False)  # What the document says of it.
 
     def __call__(self, view: View) -> View:
         """Add the operation to its group; the function stays as it is."""
-        self.name = view.__name__
+        self.view, self.name = view, view.__name__
+        method, self.route = self.line.split()
         if self.key and self.headers is None:
             self.headers = IdempotencyHeader
         kinds = {"query": self.query, "body": self.body, "headers": self.headers}
         self.inputs = {name: kind() for name, kind in kinds.items() if kind is not None}
         fields = self.inputs["query"].fields if self.query else {}
         self.parameters = frozenset(each.data_key or name for name, each in fields.items())
-        check = self._check()
-        self.call = lambda: view(*check())
-        is_open = self.group.scope is None
-        serve = (lambda: respond(view(CURRENT.get()))) if is_open else self._served(view, check)
+        self.is_strict = self.buys or (self.group.strict and method != READ)
         self.described = self._described()
-        # Its decorators wrap a function once for each reply; this one only looks like theirs.
-        update_wrapper(serve, self._documented(view))
-        method, self.route = self.line.split()
+        # The decorators of flask-smorest wrap a function; this one only looks like theirs.
+        serve = update_wrapper(partial(self._serve), self._documented(view))
         ids = [*map(in_path, re.findall("<(.*?)>", self.route))]
         self.group.add_url_rule(self.route, self.name, serve, methods=[method], parameters=ids)
         self.group.operations.append(self)
         return view
+
+    def call(self) -> object:
+        """Call the function after its checks, where its path is fixed."""
+        return self.view(*self._check())
 
     def enter(self) -> Claims:
         """Make the checks that come first: of the clock, without which no token can be judged.
@@ -143,29 +144,34 @@ class Operation:
         given.at = given.parts.gate.now()  # First: a wrong clock can judge no token.
         return given
 
-    def _check(self) -> Check:
-        """Return what makes all checks, in the order of our contract, and gives what they found."""
-        has_body, changes = self.body is not None, not self.line.startswith(READ)
-        is_strict, read = self.is_strict, self.read_on_loop or read_input
+    def _check(self, **path: str) -> tuple[Any, Given[Any]]:
+        """Make all checks, in the order of our contract; return what they have found."""
+        given = self._enter_context(**path)
+        caller = self.who(given, self.group.scope)
+        if not self.line.startswith(READ):
+            given.parts.gate.refuse_held()
+        if self.feature is not None:
+            self.feature(caller, given)
+        given.found = None if self.resource is None else self.resource(caller, given, **path)
+        body = b"" if self.body is None else read_body(given.environ)
+        if self.body is None and self.resource is not None:
+            parse_json(read_body(given.environ))  # Reading a link may ask the network.
+        if self.is_strict:
+            _refuse_unknown(given)
+        (self.read_on_loop or read_input)(given, body)
+        given.refuse_over_limit()
+        return caller, given
 
-        def check(**path: str) -> tuple[Any, Given[Any]]:
-            given = self._enter_context(**path)
-            caller = self.who(given, self.group.scope)
-            if changes:
-                given.parts.gate.refuse_held()
-            if self.feature is not None:
-                self.feature(caller, given)
-            given.found = None if self.resource is None else self.resource(caller, given, **path)
-            body = read_body(given.environ) if has_body else b""
-            if not has_body and self.resource is not None:
-                parse_json(read_body(given.environ))  # Reading a link may ask the network.
-            if is_strict:
-                _refuse_unknown(given)
-            read(given, body)
-            given.refuse_over_limit()
-            return caller, given
-
-        return check
+    def _serve(self, **path: str) -> Response:
+        """Answer a request in a thread."""
+        if self.group.scope is None:
+            return respond(self.view(CURRENT.get()))
+        caller, given = self._check(**path)
+        given.at = given.parts.clock()  # The checks may have waited for long.
+        response = respond(self.view(caller, given), is_tagged=self.tagged)
+        if self.resource is None and self.body is None:  # Only now, so errors of the function win.
+            parse_json(read_body(given.environ))
+        return response
 
     def _documented(self, view: View) -> Callable[..., Any]:
         """Return a function of which flask-smorest takes what the document says; none calls it."""
@@ -180,25 +186,6 @@ class Operation:
                 )
                 function = arguments(function)
         return function
-
-    def _served(self, view: View, check: Check) -> Callable[..., Response]:
-        """Return what calls the function after its checks."""
-        is_unread = self.resource is None and self.body is None
-
-        def served(**path: str) -> Response:
-            caller, given = check(**path)
-            given.at = given.parts.clock()  # The checks may have waited for long.
-            response = respond(view(caller, given), is_tagged=self.tagged)
-            if is_unread:  # Only now, so errors of the function win.
-                parse_json(read_body(given.environ))
-            return response
-
-        return served
-
-    @property
-    def is_strict(self) -> bool:
-        """Whether it refuses parameters of the query that it would ignore."""
-        return self.buys or (self.group.strict and not self.line.startswith(READ))
 
     @property
     def _is_of_organization(self) -> bool:
