@@ -8,6 +8,7 @@ import logging
 import re
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from wsgiref.types import StartResponse
 
@@ -25,7 +26,7 @@ from app.http.edge import compression, errors, openapi
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.operation import Operation
 from app.http.edge.problems import TOKEN_PATH
-from app.http.edge.request import CURRENT, Given, current_request, request_id_of
+from app.http.edge.request import CURRENT, Given, current_request
 from app.http.finance import routes as finance
 from app.http.links import routes as links
 from app.http.links import traveller
@@ -40,12 +41,6 @@ from app.watch.trouble import log_traceback
 NOWHERE = "/nowhere"  # No route has this path.
 NOTIFICATIONS = "/networks/<name>/notifications"  # Networks send them, and no partner.
 ENCODED = re.compile("%2f|%5c", re.IGNORECASE)
-# To read 64 KiB of one of these takes a tenth of a second; nobody needs so many words.
-SHORT_HEADERS = (
-    *("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "HTTP_ACCEPT_LANGUAGE"),
-    *("HTTP_PREFER", "HTTP_USER_AGENT"),
-)
-SHORT_HEADER_CHARS_MAX = 4096
 
 logger = logging.getLogger(__name__)
 
@@ -57,10 +52,11 @@ class Edge(Flask):
         super().__init__(__name__, static_folder=None)
         self.config.update(PROVIDE_AUTOMATIC_OPTIONS=False, MAX_CONTENT_LENGTH=BODY_BYTES_MAX)
         self.url_map.merge_slashes = False  # Otherwise a redirect would have an HTML body.
-        self._container = container
         self._prefix = container.settings.path_prefix
         self._token_paths = set(container.settings.further_token_paths)
-        self._kind = sandbox.Played if container.settings.sandbox else Given
+        kind = sandbox.Played if container.settings.sandbox else Given[Any]
+        # Returns the context of a request.
+        self.open = partial(kind.of, container, self.extensions)
         self.operations: dict[str, Operation] = {}  # By endpoint.
         self.after_request(self._complete)  # The first to be added is called last.
 
@@ -76,13 +72,6 @@ class Edge(Flask):
             raise
         finally:
             CURRENT.reset(before)
-
-    def open(self, environ: dict[str, Any]) -> Given[Any]:
-        """Return the context of a request."""
-        for name in SHORT_HEADERS:
-            if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
-                del environ[name]  # As if it had not been sent.
-        return self._kind(self._container, self.extensions, environ, request_id_of(environ))
 
     def operation_of(self, environ: Mapping[str, Any]) -> Operation | None:
         """Return the operation of a request, None for what is none of ours and for tokens.

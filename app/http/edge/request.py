@@ -14,7 +14,7 @@ from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from itertools import islice
 from random import getrandbits
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -52,6 +52,13 @@ _PLAIN = re.compile(f"{_PAIR}(?:&{_PAIR})*")
 
 NAME_CHARS_MAX = 64  # Of a name that a client has chosen, where a reply repeats it.
 ADDRESS_CHARS_MAX = 100  # More than any address has, with brackets, zone and port.
+
+# To read 64 KiB of one of these takes a tenth of a second; nobody needs so many words.
+SHORT_HEADERS = (
+    *("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "HTTP_ACCEPT_LANGUAGE"),
+    *("HTTP_PREFER", "HTTP_USER_AGENT"),
+)
+SHORT_HEADER_CHARS_MAX = 4096
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
@@ -93,6 +100,14 @@ class Given(Generic[Found]):
     resources: ExitStack | None = None
     request: Request | None = None  # Where the loop answers, and something of it is asked for.
     _sent_query: Mapping[str, list[str]] | None = None
+
+    @classmethod
+    def of(cls, parts: Container, extensions: Mapping[str, Any], environ: dict[str, Any]) -> Self:
+        """Return the context of a request; a header that is too long is as if it was not sent."""
+        for name in SHORT_HEADERS:
+            if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
+                del environ[name]
+        return cls(parts, extensions, environ, request_id_of(environ))
 
     @property
     def sent_query(self) -> Mapping[str, list[str]]:

@@ -29,7 +29,6 @@ from app.http.edge.request import (
     NO_STORE,
     Given,
     caller_address,
-    request_id_of,
 )
 from app.security.tokens import Claims
 from domain.blocking import NeedsThread, WouldBlock
@@ -105,12 +104,13 @@ class Loop:
 
     def again(self, reply: Reply, route: str, environ: Environ) -> Reply:
         """Return the reply to another caller for this one."""
-        own, *_ = self._context(environ).end(environ["REQUEST_METHOD"], route, reply.status)
+        context: Given[Any] = Given.of(self._parts, {}, environ)
+        own, *_ = context.end(environ["REQUEST_METHOD"], route, reply.status)
         return reply._replace(headers=[own if each[0] == ID else each for each in reply.headers])
 
     def problem(self, problem: Refused, environ: Environ) -> Reply:
         """Return the reply to a request that is not passed on; parts of it may be missing."""
-        context = self._context(environ)
+        context: Given[Any] = Given.of(self._parts, {}, environ)
         if environ["REQUEST_URI"] in self._token_paths:
             body = msgspec.json.encode(replies.oauth_body(problem))
         else:
@@ -118,9 +118,6 @@ class Loop:
             body = msgspec.json.encode(replies.failure_body(problem, meta))
         headers = [*context.end("-", "-", problem.status), *retry_after(problem).items()]
         return in_json(problem.status, body, headers)
-
-    def _context(self, environ: Environ) -> Given[Any]:
-        return Given(self._parts, {}, environ, request_id_of(environ))
 
     def owner(self, environ: Environ) -> Owner:
         """Return whose turn a request takes: an organization or machine client, or an address.
