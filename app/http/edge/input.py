@@ -30,7 +30,6 @@ PROBLEMS_MAX = 20  # Whoever meets more has sent something else than he meant.
 WHOLE_LIST = "phone_numbers"  # Of this list all problems are told, because clients mend it by them.
 # Parsed, a body can take fifteen times its bytes, so large ones are parsed one at a time.
 LARGE_BYTES = 64 * 1024
-NOT_AN_ID = "Not a valid UUID."
 NOT_A_LIST = "Not a valid list."
 NOT_A_FLAG = "Must be true or false."
 TOO_MANY_MEMBERS = f"No object may have more than {MEMBERS_MAX} members."
@@ -113,7 +112,7 @@ class Id(Reads, fields.Field[UUID]):
         with suppress(NotFound):
             if isinstance(value, str):
                 return parse_id(value)
-        raise ValidationError(NOT_AN_ID)
+        raise ValidationError("Not a valid UUID.")
 
 
 class Few(Reads, fields.List[Any]):
