@@ -64,13 +64,14 @@ class Started(NamedTuple):
     reply: Callable[[], Reply]
 
 
-def in_json(status: int, body: bytes, headers: Iterable[tuple[str, str]]) -> Reply:
+def in_json(status: int, data: object, headers: Iterable[tuple[str, str]]) -> Reply:
     """Return a reply in JSON with more headers than those of its body."""
+    body = msgspec.json.encode(data)
     own = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     return Reply(status, [*own, *headers], body)
 
 
-ALIVE = in_json(200, msgspec.json.encode({"ok": True}), [(ID, ""), NO_SNIFF, NO_STORE])
+ALIVE = in_json(200, {"ok": True}, [(ID, ""), NO_SNIFF, NO_STORE])
 
 
 class Loop:
@@ -111,11 +112,9 @@ class Loop:
     def problem(self, problem: Refused, environ: Environ) -> Reply:
         """Return the reply to a request that is not passed on; parts of it may be missing."""
         context: Given[Any] = Given.of(self._parts, {}, environ)
-        if environ["REQUEST_URI"] in self._token_paths:
-            body = msgspec.json.encode(replies.oauth_body(problem))
-        else:
-            meta = replies.ReplyMeta(**replies.common_meta(context))
-            body = msgspec.json.encode(replies.failure_body(problem, meta))
+        is_token = environ["REQUEST_URI"] in self._token_paths
+        meta = replies.ReplyMeta(**replies.common_meta(context))
+        body = replies.oauth_body(problem) if is_token else replies.failure_body(problem, meta)
         headers = [*context.end("-", "-", problem.status), *retry_after(problem).items()]
         return in_json(problem.status, body, headers)
 
@@ -210,9 +209,8 @@ class Loop:
 
     def _whole(self, method: str, route: str, reply: replies.Written) -> Reply:
         body, status, headers = reply
-        more = CURRENT.get().end(method, route, status)
-        sent = in_json(status, msgspec.json.encode(body), more)
-        return sent._replace(headers=[*(headers or {}).items(), *sent.headers])
+        of_every_reply = CURRENT.get().end(method, route, status)
+        return in_json(status, body, [*(headers or {}).items(), *of_every_reply])
 
     def _proven(self, environ: Environ) -> Claims | None:
         token = bearer_of(environ)
