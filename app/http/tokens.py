@@ -14,7 +14,6 @@ from urllib.parse import parse_qsl, unquote_plus, urlsplit
 from flask import Response
 from marshmallow import Schema, fields
 from msgspec import Struct
-from webargs.core import is_json
 
 from app.http.edge.input import described, is_packed
 from app.http.edge.operation import Group, Shown
@@ -96,7 +95,7 @@ def read_form() -> dict[str, str]:
     """Return the parameters of the body; one without a value counts as omitted (RFC 6749 §3.2)."""
     request = current_request()
     body = request.get_data()
-    if body and is_json(request.mimetype):
+    if body and request.is_json:
         raise OAuthRefused(NOT_A_FORM)
     if body and (request.mimetype != FORM or is_packed()):
         raise Problem(415, NOT_A_FORM)

@@ -14,7 +14,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validate
-from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
 from app.http.edge.request import UUID_FORM, Given, current_request, repeated
@@ -47,7 +46,7 @@ def read_body(environ: Mapping[str, Any]) -> bytes:
     body = request.get_data()
     if len(body) >= BODY_BYTES_MAX and request.content_length is None:
         raise RequestEntityTooLarge  # When the length is not given, no more than this is read.
-    if body and (not is_json(request.mimetype) or is_packed()):
+    if body and (not request.is_json or is_packed()):
         raise UnsupportedMediaType
     data = body.removeprefix(BOM_UTF8)  # RFC 8259 §8.1 lets a reader ignore it.
     return b"" if data.isspace() else data
