@@ -32,8 +32,7 @@ def test_what_is_decided_waits_no_more(
     process.accounts.reject(made[0], bert)
     process.accounts.approve(made[2], bert)
     assert process.ask(process.proposals.all) == [made[1], made[3]]
-    parts = (process.source, process.proposals)
-    assert differences(*parts) == []
+    assert differences(process.source, process.proposals) == []
 
 
 def proposed(process: Process, kind: str, owner: UUID, reference: str, anna: Cause) -> UUID:
