@@ -42,10 +42,6 @@ class Named:
     id: str | None
     name: str | None
 
-    @classmethod
-    def by(cls, names: Mapping[str, str], actor: str | None) -> "Named":
-        return cls(actor, names.get(actor or "", actor))
-
 
 def facts_of(thing: object, *, as_json: bool = True) -> dict[str, Any]:
     """Return what is told of a thing, by name."""
@@ -81,8 +77,10 @@ def show(answer: Any, *, as_json: bool) -> None:
     elif as_json and isinstance(said.answer, str):
         click.echo(said.answer)
     elif as_json:
-        whole = {"data": said.answer} if isinstance(said.answer, list) else facts_of(said.answer)
-        click.echo(in_json(whole))
+        is_list = isinstance(said.answer, list)
+        click.echo(
+            in_json({"data": [*map(facts_of, said.answer)]} if is_list else facts_of(said.answer))
+        )
     else:
         for block in said.people:
             _show_block(block)
