@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import wraps
 from pathlib import Path
@@ -24,6 +24,7 @@ from app.cli.arguments import (
     Text,
     id_argument,
     matched,
+    month_option,
     org_option,
     organization_argument,
 )
@@ -48,13 +49,19 @@ from domain.accounts.refund_by_hand import HandRefund
 from domain.accounts.wallet import BOOKED, Adjustment, Metadata, Wallet, wallet_id
 from domain.cause import Cause
 from domain.errors import refuse
+from domain.finance.month import Month
+from domain.finance.statement import Months
+from domain.months import month_of
 from projections.engine.reader import read_events
 from projections.engine.shape import amount_of, pick
 from projections.models.organizations import OrganizationRow
+from projections.models.proposals import DECIDED
 from projections.models.wallets import WalletRow
 
 HOUR = timedelta(hours=1)
 NO_CHARGES = {"refund", *BOOKED}
+OF_ADJUSTMENTS = (Adjustment.Approved, Adjustment.Rejected)  # Of earlier releases.
+DECISIONS = (Proposal.Granted, *DECIDED, *OF_ADJUSTMENTS)
 SHOWN_ONCE = "The secret is not kept and cannot be shown again."
 KEY_IS_KNOWN = (
     "The key is not kept and cannot be shown again. You have seen it, so its holder should now run "
@@ -469,9 +476,40 @@ def show_wallet(session: Session, organization_id: UUID) -> Facts:
 
 
 @adjustments.command("list", right=None)
-def list_waiting(session: Session) -> list[Facts]:
-    """List what waits, the oldest first."""
-    return [_proposal(session, each) for each in _waiting(session)]
+@month_option("Instead: what was decided in this month, by the cut-off of the statements.")
+def list_proposals(session: Session, month: str | None) -> list[Facts]:
+    """List what waits, the oldest first.
+
+    With --month it lists from the log who has approved or rejected what, and who had proposed it.
+    What was `granted` is made, `used`, by who has proposed it.
+    """
+    if month is None:
+        return [_proposal(session, each) for each in _waiting(session)]
+    decided = [*_decisions(session, month)]
+    if not decided and month > month_of(session.container.clock()):
+        refuse(f"month {month} has not begun")
+    return decided
+
+
+def _decisions(session: Session, month: str) -> Iterator[Facts]:
+    """Yield what was decided in a month, in the order of the log; once it is closed, for ever."""
+    months, proposed = Months(), dict[UUID, Proposal.Made | Adjustment.Proposed]()
+    uses = (Month.Closed, Proposal.Made, Adjustment.Proposed, *DECISIONS)
+    for position, event in read_events(session.container.log, uses, session.watch("Reading")):
+        its = months.of(event)
+        if isinstance(event, Proposal.Made | Adjustment.Proposed):
+            proposed[event.originator_id] = event
+        elif isinstance(event, DECISIONS) and its == month:
+            if event.originator_id not in proposed:
+                refuse(f"position {position} decides what nobody has proposed; see: audit verify")
+            yield _proposed(
+                session,
+                proposed[event.originator_id],
+                decision=event.TOPIC.rpartition(".")[2],
+                decided_by=session.named(event.actor),
+                decided_at=event.timestamp,
+                position=position,
+            )
 
 
 @adjustments.command("approve", right="approve")

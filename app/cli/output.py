@@ -130,8 +130,9 @@ def _show_table(things: Sequence[object]) -> None:
     if not rows:
         click.echo("There are none.")
         return
-    table = [[name.upper() for name in rows[0]]]
-    table += [[_cell(value) for value in row.values()] for row in rows]
+    names = dict.fromkeys(chain.from_iterable(rows))  # What is UNSET in one may be told of others.
+    table = [[name.upper() for name in names]]
+    table += [[_cell(row.get(name)) for name in names] for row in rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for line in table:
         cells = [f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)]
