@@ -301,12 +301,12 @@ def _booked(session: Session, found: Reconciliation, accepted: int, booking: str
 
 
 def _reconciled(found: Reconciliation, booked: Facts) -> Said:
-    ours, money = "position at reference amount currency", "amount currency"
+    ours, money = "position at organization reference amount currency", "amount currency"
     rows = {
         "missing_here": [pick(f"line reference {money}", each) for each in found.missing_here],
         "missing_there": [pick(ours, each) for each in found.missing_there],
         "different": [
-            pick("line position reference", line, its)
+            pick("line position organization reference", line, its)
             | {"there": pick(money, line), "here": pick(money, its)}
             for line, its in found.different
         ],
