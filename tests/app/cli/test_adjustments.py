@@ -268,8 +268,7 @@ def test_the_decisions_of_a_month_are_those_of_the_log(installation: Installatio
     organization = process.organization("1.00")
     anna, bert = (Cause(clock.now, "cli-1", f"operator:{each}") for each in (1, 2))
 
-    def reject(reference: str) -> None:
-        """Reject what an earlier release let wait, and what waits now."""
+    def reject(reference: str) -> None:  # What an earlier release let wait, and what waits now.
         adjustment = waiting(organization, reference, anna)
         adjustment.record(Adjustment.Rejected, bert)
         facts = {"organization_id": organization, "reference": reference, "amount_micros": 70_000}
