@@ -31,10 +31,12 @@ from domain.cause import Cause
 from domain.errors import NotPossible, refuse
 from domain.months import first_instant, month_of, next_month
 from projections.audit.checkpoint import key_id_of, verifier_key
+from projections.audit.report import Report
 from projections.audit.tree_builder import TreeBuilder
 from projections.engine.positions import Lag, lags
 from projections.engine.read_model import ReadModel
 from projections.engine.rebuild import rebuild_all
+from projections.engine.shape import pick
 
 TREE = TreeBuilder.name
 Row = dict[str, Any]
@@ -323,13 +325,8 @@ def _require_separable(found: list[Wanted]) -> None:
 def _pieces(found: list[Wanted]) -> Iterator[Row]:
     for one in found:
         for each in one.pieces:
-            yield {
-                "organization": one.organization_id,
-                "kind": each.kind,
-                "id": each.id,
-                "key": each.key,
-                "whole_month": each.id is None or each.is_inseparable,
-            }
+            whole_month = each.id is None or each.is_inseparable
+            yield pick("organization kind id key whole_month", each, one, whole_month=whole_month)
 
 
 @subject.command("doctor", right=None, on="anything")
@@ -458,8 +455,7 @@ def restore_backup(session: Session, directory: Path) -> Said:
     facts = {
         "restored": directory,
         "ok": session.ok,
-        "events": 0 if report is None else report.events,
-        "position": 0 if report is None else report.position,
+        **pick("events position", report or Report()),
         "held": report is not None,
     }
     if report is None:

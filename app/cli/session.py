@@ -7,7 +7,7 @@ It is asked for before the command runs, so no command can forget to.
 import os
 import pwd
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from threading import Event
@@ -148,8 +148,12 @@ class Session:
             name = f"organization {organization_id}"
             self.container.log.get(Organization, organization_id, name)
 
+    @cached_property
+    def _names(self) -> Mapping[str, str]:
+        return self.container.operators.names()
+
     def named(self, actor: str | None) -> Named:
-        return Named.by(self.container.operators.names(), actor)
+        return Named(actor, self._names.get(actor or "", actor))
 
 
 @contextmanager
