@@ -110,10 +110,10 @@ def _text(data: bytes, encoding: str | None) -> str:
         encoding = "utf-16" if wide else "utf-8-sig"
     try:
         return data.decode(encoding)
-    except LookupError:
-        message = f"there is no encoding {encoding}"
     except UnicodeDecodeError as error:
         message = f"is not {error.encoding}: see byte {error.start}; --encoding names another one"
+    except (LookupError, UnicodeError):
+        message = f"there is no encoding {encoding}"
     raise FileRefused([message])
 
 
@@ -124,10 +124,10 @@ def _body(text: str, layout: Layout) -> tuple[list[Row], list[int]]:
         rows = rows_in(text, separator)
         for index, (_, row) in enumerate(rows):
             head = [_plain(cell) for cell in row]
-            if set(wanted) <= set(head):
+            if all(head.count(each) == 1 for each in wanted):
                 _check_width(rows[index + 1 :], len(head))
                 return rows[index + 1 :], [head.index(each) for each in wanted]
-    raise FileRefused([f"no line has the columns {', '.join(map(repr, layout.columns))}"])
+    raise FileRefused([f"no line has each of {', '.join(map(repr, layout.columns))} once"])
 
 
 def _plain(name: str) -> str:
@@ -171,8 +171,8 @@ def dates_in(cells: Iterable[tuple[int, str]], column: str = "") -> list[date]:
 def _pattern(mark: Mark) -> re.Pattern[str]:
     point, group = (".", ",") if mark == "point" else (",", ".")
     return re.compile(
-        rf"(?P<sign>[-+−]?)(?P<whole>[1-9][0-9]{{0,2}}(?:['’ {group}][0-9]{{3}})+|[0-9]{{1,12}})"
-        rf"(?:{re.escape(point)}(?P<fraction>[0-9]{{1,6}})0*)?(?P<end>-?)"
+        rf"(?P<sign>[-+−]?)(?P<whole>[1-9][0-9]{{0,2}}(?:['’ {group}][0-9]{{3}}){{,4}}"
+        rf"|[0-9]{{1,12}})(?:{re.escape(point)}(?P<fraction>[0-9]{{1,6}})0*)?(?P<end>-?)"
     )
 
 

@@ -219,11 +219,10 @@ def sync(  # noqa: PLR0913  # Each argument is an option of the command.
     if markup is None and (step_micros is not None or rates):
         misuse("--round and --rate are for prices that --markup makes")
     rule = None if markup is None else Markup(markup, step_micros or CENT_MICROS, dict(rates))
-    container, cause = session.container, session.cause
+    container, supplied = session.container, _supplied(session, network)
     rules = SyncRules(network, container.settings.currency, rule, with_conditions)
-    supplied = _supplied(session, network)
-    done = container.catalogue.sync(supplied, rules, cause, dry_run=dry_run)
-    return _synced(done, cause.at, dry_run=dry_run)
+    done = container.catalogue.sync(supplied, rules, session.cause, dry_run=dry_run)
+    return _synced(done, session.cause.at, dry_run=dry_run)
 
 
 def _synced(done: Synced, now: datetime, *, dry_run: bool) -> Said:
@@ -331,10 +330,10 @@ def smoke_one(  # noqa: PLR0913  # Each is an option.
     and the log does not hold it. The exchanges are kept in a file, without numbers and secrets.
     """
     exchanges = session.container.record_calls()
-    cause = session.cause
+    at = session.container.gate.require()
     session.catch_up()
     done = smoke(session.container, name, spend_max, number, plan_id)
-    saved = _save_transcript(exchanges, name, done, cause.at, transcripts)
+    saved = _save_transcript(exchanges, name, done, at, transcripts)
     cost, session.ok = done.cost, done.ok
     facts = {
         "provider": name,
