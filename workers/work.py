@@ -26,7 +26,7 @@ from sqlalchemy import Connection
 from domain.cause import Clock
 from domain.errors import RateLimited, ServiceUnavailable
 from domain.limiter import share_of
-from domain.links.waiting import places_of
+from domain.links.waiting import limiters_of
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from domain.provider_errors import NotNow
@@ -90,7 +90,7 @@ class Work:
     _left: dict[Message, Callable[[], bool]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._networks = places_of(self.network_threads)
+        self._networks = limiters_of(self.network_threads)
 
     def answer(self, job_id: UUID, slice_index: int) -> None:
         """Work on the slice whose turn it is, and publish a message again while there is more.

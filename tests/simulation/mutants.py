@@ -96,7 +96,7 @@ def the_order_of_anybody_is_adopted(patch: pytest.MonkeyPatch) -> None:
         found = call(plan, since - timedelta(days=1), *more, **options)
         return [replace(each, reference=references[-1]) for each in found]
 
-    at_the_network(order=order, orders=orders, keeps_reference=True)(patch)
+    at_the_network(order=order, orders=orders, stores_reference=True)(patch)
 
 
 def instead(owner: object, name: str, other: object) -> Plant:
