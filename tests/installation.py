@@ -263,7 +263,7 @@ class Process(Parts):
         self.monotonic = lambda: clock().timestamp()  # Time is what moves it.
         self.started = clock(), self.monotonic()
         if isinstance(clock, SetClock):  # Then the server's has nothing to do with it.
-            self.shared_clock, self.gate.ask = clock, lambda: None
+            self.shared_clock, self.gate.query = clock, lambda: None
         self._given = provider
 
     @property
