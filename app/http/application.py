@@ -7,8 +7,8 @@ the first stands before every path, the second are more paths of the token opera
 import logging
 import re
 import socket
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from wsgiref.types import StartResponse
 
@@ -26,15 +26,7 @@ from app.http.edge import compression, errors, openapi
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.operation import Operation
 from app.http.edge.problems import TOKEN_PATH
-from app.http.edge.request import (
-    CURRENT,
-    NO_SNIFF,
-    NO_STORE,
-    Given,
-    current_request,
-    record_answer,
-    request_id_of,
-)
+from app.http.edge.request import CURRENT, Given, current_request
 from app.http.finance import routes as finance
 from app.http.links import routes as links
 from app.http.links import traveller
@@ -49,12 +41,6 @@ from app.watch.trouble import log_traceback
 NOWHERE = "/nowhere"  # No route has this path.
 NOTIFICATIONS = "/networks/<name>/notifications"  # Networks send them, and no partner.
 ENCODED = re.compile("%2f|%5c", re.IGNORECASE)
-# To read 64 KiB of one of these takes a tenth of a second; nobody needs so many words.
-SHORT_HEADERS = (
-    *("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "HTTP_ACCEPT_LANGUAGE"),
-    *("HTTP_PREFER", "HTTP_USER_AGENT"),
-)
-SHORT_HEADER_CHARS_MAX = 4096
 
 logger = logging.getLogger(__name__)
 
@@ -66,10 +52,11 @@ class Edge(Flask):
         super().__init__(__name__, static_folder=None)
         self.config.update(PROVIDE_AUTOMATIC_OPTIONS=False, MAX_CONTENT_LENGTH=BODY_BYTES_MAX)
         self.url_map.merge_slashes = False  # Otherwise a redirect would have an HTML body.
-        self._container = container
         self._prefix = container.settings.path_prefix
         self._token_paths = set(container.settings.further_token_paths)
-        self._kind = sandbox.Played if container.settings.sandbox else Given
+        kind = sandbox.Played if container.settings.sandbox else Given[Any]
+        # Returns the context of a request.
+        self.open = partial(kind.of, container, self.extensions)
         self.operations: dict[str, Operation] = {}  # By endpoint.
         self.after_request(self._complete)  # The first to be added is called last.
 
@@ -85,16 +72,6 @@ class Edge(Flask):
             raise
         finally:
             CURRENT.reset(before)
-
-    def open(self, environ: dict[str, Any]) -> Given[Any]:
-        """Return the context of a request."""
-        for name in SHORT_HEADERS:
-            if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
-                del environ[name]  # As if it had not been sent.
-        started_s = time.perf_counter()
-        return self._kind(
-            self._container, self.extensions, environ, request_id_of(environ), started_s
-        )
 
     def operation_of(self, environ: Mapping[str, Any]) -> Operation | None:
         """Return the operation of a request, None for what is none of ours and for tokens.
@@ -112,22 +89,6 @@ class Edge(Flask):
         except RequestRedirect:
             return None
         return self.operations.get(rule.endpoint)
-
-    def end(
-        self, context: Given[Any], method: str, route: str, status: int
-    ) -> list[tuple[str, str]]:
-        """Log and count a reply; return the headers that every reply has."""
-        record_answer(
-            self._container,
-            method,
-            route,
-            status,
-            duration_ms=context.elapsed_ms(),
-            request_id=context.request_id,
-            organization_id=context.organization_id,
-        )
-        limits = {} if context.admission is None else context.admission.headers()
-        return [("X-Request-Id", context.request_id), NO_SNIFF, *limits.items(), NO_STORE]
 
     def log_exception(self, exc_info: Any) -> None:
         """Log what an error handler has raised, without its text."""
@@ -162,7 +123,7 @@ class Edge(Flask):
         if not response.is_sequence or sum(map(len, blocks)) >= compression.BYTES_MIN:
             compression.encode(response, request)
         route = request.url_rule.rule if request.url_rule else "-"
-        for name, value in self.end(context, request.method, route, response.status_code):
+        for name, value in context.end(request.method, route, response.status_code):
             if name not in own:
                 response.headers.add(name, value)
         return response

@@ -14,7 +14,6 @@ from urllib.parse import parse_qsl, unquote_plus, urlsplit
 from flask import Response
 from marshmallow import Schema, fields
 from msgspec import Struct
-from webargs.core import is_json
 
 from app.http.edge.input import described, is_packed
 from app.http.edge.operation import Group, Shown
@@ -89,33 +88,28 @@ FORM = "application/x-www-form-urlencoded"
 FIELDS_MAX = 32
 FORM_BYTES_MAX = 64 * 1024  # As much as its header may hold; a megabyte takes long to decode.
 NOT_A_FORM = f"The body must be a form ({FORM})."
-UNREADABLE_FORM = "The form cannot be read."
-LONG_FORM = "The form is longer than 64 KiB."
-REPEATED = "A parameter is given more than once."
-TWO_WAYS = "Client credentials are given in two ways at once."
 NO_CREDENTIALS = "No client credentials: send client_id and client_secret, or HTTP Basic."
-UNREADABLE_BASIC = "The Basic credentials cannot be read."
 
 
 def read_form() -> dict[str, str]:
     """Return the parameters of the body; one without a value counts as omitted (RFC 6749 §3.2)."""
     request = current_request()
     body = request.get_data()
-    if body and is_json(request.mimetype):
+    if body and request.is_json:
         raise OAuthRefused(NOT_A_FORM)
     if body and (request.mimetype != FORM or is_packed()):
         raise Problem(415, NOT_A_FORM)
     if len(body) > FORM_BYTES_MAX:
-        raise OAuthRefused(LONG_FORM)
+        raise OAuthRefused("The form is longer than 64 KiB.")
     try:
         pairs = parse_qsl(
             body.decode(), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
         )
     except ValueError:
-        raise OAuthRefused(UNREADABLE_FORM) from None
+        raise OAuthRefused("The form cannot be read.") from None
     form = dict(pairs)
     if len(form) != len(pairs):
-        raise OAuthRefused(REPEATED)
+        raise OAuthRefused("A parameter is given more than once.")
     return {name: value for name, value in form.items() if value}
 
 
@@ -125,7 +119,7 @@ def read_credentials(form: dict[str, str]) -> tuple[str, str]:
     if basic is None:
         client_id, secret = form.get("client_id", ""), form.get("client_secret", "")
     elif "client_secret" in form or form.get("client_id", basic[0]).strip() != basic[0]:
-        raise OAuthRefused(TWO_WAYS)
+        raise OAuthRefused("Client credentials are given in two ways at once.")
     else:
         client_id, secret = basic
     client_id, secret = client_id.strip(), secret.strip()
@@ -144,7 +138,7 @@ def _read_basic() -> tuple[str, str] | None:
         client_id, colon, secret = (unquote_plus(it, errors="strict").strip() for it in parts)
         if colon:
             return client_id, secret
-    raise OAuthRefused(UNREADABLE_BASIC, "invalid_client")
+    raise OAuthRefused("The Basic credentials cannot be read.", "invalid_client")
 
 
 class TokenForm(Schema):

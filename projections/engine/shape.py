@@ -97,6 +97,15 @@ class Shape(Struct):
         return [flat.get(name) for name in columns]
 
 
+def pick(names: str, *sources: object, **given: Any) -> dict[str, Any]:
+    """Return facts in the order of these names, as `Shape.of` reads them, and what else is given.
+
+    What is given as UNSET is left out.
+    """
+    read = {it: given[it] if it in given else _attribute(sources, it) for it in names.split()}
+    return {name: value for name, value in (read | given).items() if value is not UNSET}
+
+
 def amount_of(micros: int | None) -> str | None:
     """Return an amount as it is told; None if there is none."""
     return None if micros is None else format_amount(micros)

@@ -14,12 +14,12 @@ from app.adapters.remote.login import LOGIN_PAUSE_S
 from app.bootstrap.container import IN_FLIGHT_MAX, IN_FLIGHT_WAIT_S
 from app.bootstrap.providers import ESIMGO
 from app.bootstrap.sandbox import HOURS_MAX, RESETS_MAX
-from app.http import application, catalogue, sandbox, tokens
+from app.http import catalogue, sandbox, tokens
 from app.http.accounts import input as account_input
 from app.http.edge import input as edge_input
 from app.http.edge.input import BODY_BYTES_MAX, PAGE_MAX, PER_PAGE_MAX
 from app.http.edge.replies import IGNORED_MAX
-from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
+from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID, SHORT_HEADER_CHARS_MAX
 from app.http.finance import routes as finance_routes
 from app.http.links import input as link_input
 from app.http.links import traveller
@@ -140,7 +140,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "URL and headers together": f"{server.HEAD_BYTES_MAX // KIB} KiB",
     "headers": f"{server.HEADERS_MAX}",
     "`Accept`, `Accept-Encoding`, `Accept-Language`, `Content-Type`, `Prefer`, `User-Agent`": (
-        f"{application.SHORT_HEADER_CHARS_MAX} characters each"
+        f"{SHORT_HEADER_CHARS_MAX} characters each"
     ),
     "members of an object in a body": f"{edge_input.MEMBERS_MAX}",
     "a token request": f"{tokens.FORM_BYTES_MAX // KIB} KiB",

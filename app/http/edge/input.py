@@ -8,19 +8,15 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from math import inf
 from threading import Lock
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 from uuid import UUID
 
-from flask import Request
-from marshmallow import Schema, ValidationError, fields, pre_load, validate
-from webargs.core import is_json
-from webargs.flaskparser import FlaskParser
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validate
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
-from app.http.edge.request import CURRENT, UUID_FORM, current_request, repeated
+from app.http.edge.request import UUID_FORM, Given, current_request, repeated
 from app.http.edge.schemas import OR_EMPTY
 from domain import strict_json
 from domain.errors import NotFound, ValidationFailed
@@ -33,15 +29,10 @@ PROBLEMS_MAX = 20  # Whoever meets more has sent something else than he meant.
 WHOLE_LIST = "phone_numbers"  # Of this list all problems are told, because clients mend it by them.
 # Parsed, a body can take fifteen times its bytes, so large ones are parsed one at a time.
 LARGE_BYTES = 64 * 1024
-NOT_AN_ID = "Not a valid UUID."
 NOT_A_LIST = "Not a valid list."
 NOT_A_FLAG = "Must be true or false."
 TOO_MANY_MEMBERS = f"No object may have more than {MEMBERS_MAX} members."
 
-TOKENS_MAX = 1_000  # Enough to find the object of many members that comes first.
-# A string, or what begins, ends or divides a member. A string without an end goes to the end of
-# all, or each quote in it would be tried as a beginning.
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}:]', re.DOTALL)
 _parsing_large = Lock()
 
 Members = Callable[[strict_json.Pairs], dict[str, Any]]
@@ -55,7 +46,7 @@ def read_body(environ: Mapping[str, Any]) -> bytes:
     body = request.get_data()
     if len(body) >= BODY_BYTES_MAX and request.content_length is None:
         raise RequestEntityTooLarge  # When the length is not given, no more than this is read.
-    if body and (not is_json(request.mimetype) or is_packed()):
+    if body and (not request.is_json or is_packed()):
         raise UnsupportedMediaType
     data = body.removeprefix(BOM_UTF8)  # RFC 8259 §8.1 lets a reader ignore it.
     return b"" if data.isspace() else data
@@ -81,25 +72,6 @@ def _few_members(pairs: strict_json.Pairs) -> dict[str, Any]:
     if len(pairs) > MEMBERS_MAX:
         raise ValidationFailed({"body": [TOO_MANY_MEMBERS]})
     return strict_json.members_once(pairs)
-
-
-def _refuse_many_members(data: bytes) -> None:
-    """Refuse an object with too many members at the beginning before anything is made of it.
-
-    To parse it would take a hundred times as long, in which no other thread runs.
-    """
-    if data.count(b":") <= MEMBERS_MAX:
-        return
-    counts: list[int] = []  # Of the members of each object that is open, outermost first.
-    for token in islice(_TOKEN.finditer(data), TOKENS_MAX):
-        if token[0] == b"{":
-            counts.append(0)
-        elif counts and token[0] == b"}":
-            counts.pop()
-        elif counts and token[0] == b":":
-            counts[-1] += 1
-            if counts[-1] > MEMBERS_MAX:
-                raise ValidationFailed({"body": [TOO_MANY_MEMBERS]})
 
 
 def parse_id(text: str) -> UUID:
@@ -139,7 +111,7 @@ class Id(Reads, fields.Field[UUID]):
         with suppress(NotFound):
             if isinstance(value, str):
                 return parse_id(value)
-        raise ValidationError(NOT_AN_ID)
+        raise ValidationError("Not a valid UUID.")
 
 
 class Few(Reads, fields.List[Any]):
@@ -206,18 +178,33 @@ def choice(
     return fields.String(required=required, validate=validate.OneOf(values), metadata=about)
 
 
-class Parser(FlaskParser):
-    """The parser of flask-smorest, with our bounds of a body, our order and our errors."""
+def read_input(given: Given[Any], body: bytes) -> None:
+    """Read the query, then the body, then the headers, as far as an operation takes them."""
+    for name, schema in given.operation.inputs.items():
+        if name == "query":
+            given.query = load(schema, in_query(schema, given.sent_query))
+        elif name == "body":
+            given.body = load(schema, in_body(body))
+        else:
+            given.headers = load(schema, dict(current_request().headers), unknown=EXCLUDE)
 
-    def load_json(self, req: Request, schema: Schema) -> Any:  # noqa: ARG002  # Of webargs.
-        return in_body(read_body(req.environ))
 
-    def load_querystring(self, req: Request, schema: Schema) -> Any:  # noqa: ARG002  # As above.
-        return in_query(schema, CURRENT.get().sent_query)
+def load(
+    schema: Schema, sent: dict[str, Any], *, sent_first: bool = False, **options: Any
+) -> dict[str, Any]:
+    """Return what a schema makes of what was sent. Raises ValidationFailed.
 
-    def handle_error(self, error: ValidationError, *_: Any, **__: Any) -> NoReturn:
-        (messages,) = error.messages_dict.values()  # By their location.
-        raise ValidationFailed(messages_shown(messages))
+    `sent_first`: problems of what was sent are told before what is missing, for a name may be
+    misspelt. `options` are those of marshmallow.
+    """
+    try:
+        loaded: dict[str, Any] = schema.load(sent, **options)
+    except ValidationError as error:
+        wrong = error.messages_dict
+        if sent_first:
+            wrong = dict(sorted(wrong.items(), key=lambda each: each[0] not in sent))
+        raise ValidationFailed(messages_shown(wrong)) from None
+    return loaded
 
 
 def in_query(schema: Schema, query: Mapping[str, list[str]]) -> dict[str, Any]:
@@ -238,7 +225,6 @@ def in_body(data: bytes) -> dict[str, Any]:
     """Return the object that a body is; an empty one for what some send where there is none."""
     if not data:
         return {}
-    _refuse_many_members(data)
     body = parse_json(data, _few_members)
     if body in NOTHING:
         return {}

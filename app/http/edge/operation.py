@@ -22,10 +22,10 @@ from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
-    Parser,
     in_path,
     parse_json,
     read_body,
+    read_input,
 )
 from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
@@ -36,7 +36,6 @@ from app.security.tokens import Claims
 from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 
 View = TypeVar("View", bound=Callable[..., object])
-Check = Callable[..., tuple[Any, Given[Any]]]
 
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
@@ -100,34 +99,36 @@ class Operation:
     invalid: Mapping[str, str] = field(default_factory=dict)  # A field and what can be wrong.
     examples: Sequence[Refused] = ()  # Of its refusals, in place of the example of their class.
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
-    name: str = ""  # That of its function.
-    route: str = ""  # Its path, with the names of what stands in it.
-    call: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
+    view: Callable[..., object] = field(init=False)  # The function.
+    name: str = field(init=False)  # That of its function.
+    route: str = field(init=False)  # Its path, with the names of what stands in it.
     inputs: Mapping[str, Schema] = field(init=False)  # In the order in which they are read.
-    parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
+    parameters: frozenset[str] = field(init=False)  # Those of the query that it reads.
+    is_strict: bool = field(init=False)  # It refuses parameters that it would ignore.
     described: dict[str, Any] = field(init=False)  # What the document says of it.
 
     def __call__(self, view: View) -> View:
         """Add the operation to its group; the function stays as it is."""
-        self.name = view.__name__
+        self.view, self.name = view, view.__name__
+        method, self.route = self.line.split()
         if self.key and self.headers is None:
             self.headers = IdempotencyHeader
         kinds = {"query": self.query, "body": self.body, "headers": self.headers}
         self.inputs = {name: kind() for name, kind in kinds.items() if kind is not None}
         fields = self.inputs["query"].fields if self.query else {}
         self.parameters = frozenset(each.data_key or name for name, each in fields.items())
-        check = self._check()
-        self.call = lambda: view(*check())
-        is_open = self.group.scope is None
-        serve = (lambda: respond(view(CURRENT.get()))) if is_open else self._served(view, check)
+        self.is_strict = self.buys or (self.group.strict and method != READ)
         self.described = self._described()
-        # Its decorators wrap a function once for each reply; this one only looks like theirs.
-        update_wrapper(serve, self.group.doc(**self.described)(self._reading(view)))
-        method, self.route = self.line.split()
+        # The decorators of flask-smorest wrap a function; this one only looks like theirs.
+        serve = update_wrapper(partial(self._serve), self._documented(view))
         ids = [*map(in_path, re.findall("<(.*?)>", self.route))]
         self.group.add_url_rule(self.route, self.name, serve, methods=[method], parameters=ids)
         self.group.operations.append(self)
         return view
+
+    def call(self) -> object:
+        """Call the function after its checks, where its path is fixed."""
+        return self.view(*self._check())
 
     def enter(self) -> Claims:
         """Make the checks that come first: of the clock, without which no token can be judged.
@@ -143,63 +144,48 @@ class Operation:
         given.at = given.parts.gate.now()  # First: a wrong clock can judge no token.
         return given
 
-    def _check(self) -> Check:
-        """Return what makes all checks, in the order of our contract, and gives what they found."""
-        has_body, changes = self.body is not None, not self.line.startswith(READ)
-        is_strict, read = self.is_strict, self._reading(_set_parts)
+    def _check(self, **path: str) -> tuple[Any, Given[Any]]:
+        """Make all checks, in the order of our contract; return what they have found."""
+        given = self._enter_context(**path)
+        caller = self.who(given, self.group.scope)
+        if not self.line.startswith(READ):
+            given.parts.gate.refuse_held()
+        if self.feature is not None:
+            self.feature(caller, given)
+        given.found = None if self.resource is None else self.resource(caller, given, **path)
+        body = b"" if self.body is None else read_body(given.environ)
+        if self.body is None and self.resource is not None:
+            parse_json(read_body(given.environ))  # Reading a link may ask the network.
+        if self.is_strict:
+            _refuse_unknown(given)
+        (self.read_on_loop or read_input)(given, body)
+        given.refuse_over_limit()
+        return caller, given
 
-        def check(**path: str) -> tuple[Any, Given[Any]]:
-            given = self._enter_context(**path)
-            caller = self.who(given, self.group.scope)
-            if changes:
-                given.parts.gate.refuse_held()
-            if self.feature is not None:
-                self.feature(caller, given)
-            given.found = None if self.resource is None else self.resource(caller, given, **path)
-            body = read_body(given.environ) if has_body else b""
-            if not has_body and self.resource is not None:
-                parse_json(read_body(given.environ))  # Reading a link may ask the network.
-            if is_strict:
-                _refuse_unknown(given)
-            if self.read_on_loop is None:
-                read(given)
-            else:
-                self.read_on_loop(given, body)
-            given.refuse_over_limit()
-            return caller, given
+    def _serve(self, **path: str) -> Response:
+        """Answer a request in a thread."""
+        if self.group.scope is None:
+            return respond(self.view(CURRENT.get()))
+        caller, given = self._check(**path)
+        given.at = given.parts.clock()  # The checks may have waited for long.
+        response = respond(self.view(caller, given), is_tagged=self.tagged)
+        if self.resource is None and self.body is None:  # Only now, so errors of the function win.
+            parse_json(read_body(given.environ))
+        return response
 
-        return check
-
-    def _reading(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that reads the input by flask-smorest, and takes each part by name."""
+    def _documented(self, view: View) -> Callable[..., Any]:
+        """Return a function of which flask-smorest takes what the document says; none calls it."""
+        function: Callable[..., Any] = self.group.doc(**self.described)(view)
         for name, schema in reversed([*self.inputs.items()]):
-            facts: dict[str, Any] = {"location": "json" if name == "body" else name}
-            arguments: Callable[..., Any] = self.group.ARGUMENTS_PARSER.use_args
-            if schema.fields:  # Else it takes nothing, and the document says nothing of it.
-                facts["required"] = self.read_on_loop is None and bool(schema.validate({}))
-                facts["example"] = getattr(schema, "example", None)
-                arguments = self.group.arguments
-            function = arguments(schema, arg_name=name, **facts)(function)
+            if schema.fields:  # Else there is nothing to say.
+                arguments = self.group.arguments(
+                    schema,
+                    location="json" if name == "body" else name,
+                    required=self.read_on_loop is None and bool(schema.validate({})),
+                    example=getattr(schema, "example", None),
+                )
+                function = arguments(function)
         return function
-
-    def _served(self, view: View, check: Check) -> Callable[..., Response]:
-        """Return what calls the function after its checks."""
-        is_unread = self.resource is None and self.body is None
-
-        def served(**path: str) -> Response:
-            caller, given = check(**path)
-            given.at = given.parts.clock()  # The checks may have waited for long.
-            response = respond(view(caller, given), is_tagged=self.tagged)
-            if is_unread:  # Only now, so errors of the function win.
-                parse_json(read_body(given.environ))
-            return response
-
-        return served
-
-    @property
-    def is_strict(self) -> bool:
-        """Whether it refuses parameters of the query that it would ignore."""
-        return self.buys or (self.group.strict and not self.line.startswith(READ))
 
     @property
     def _is_of_organization(self) -> bool:
@@ -289,8 +275,6 @@ class Group(flask_smorest.Blueprint):
     itself, and `schemas` the bodies of that.
     """
 
-    ARGUMENTS_PARSER = Parser()
-
     def __init__(
         self,
         name: str,
@@ -307,11 +291,6 @@ class Group(flask_smorest.Blueprint):
         self.webhooks: dict[str, Any] = {}
         self.schemas: dict[str, Any] = {}
         self.operation = partial(Operation, self)
-
-
-def _set_parts(given: Given[Any], **sent: dict[str, Any]) -> None:
-    for name, part in sent.items():
-        setattr(given, name, part)
 
 
 def _refuse_unknown(given: Given[Any]) -> None:

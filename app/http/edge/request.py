@@ -14,7 +14,7 @@ from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from itertools import islice
 from random import getrandbits
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -53,6 +53,13 @@ _PLAIN = re.compile(f"{_PAIR}(?:&{_PAIR})*")
 NAME_CHARS_MAX = 64  # Of a name that a client has chosen, where a reply repeats it.
 ADDRESS_CHARS_MAX = 100  # More than any address has, with brackets, zone and port.
 
+# To read 64 KiB of one of these takes a tenth of a second; nobody needs so many words.
+SHORT_HEADERS = (
+    *("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "HTTP_ACCEPT_LANGUAGE"),
+    *("HTTP_PREFER", "HTTP_USER_AGENT"),
+)
+SHORT_HEADER_CHARS_MAX = 4096
+
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 NO_SNIFF = ("X-Content-Type-Options", "nosniff")
@@ -78,7 +85,7 @@ class Given(Generic[Found]):
     extensions: Mapping[str, Any]
     environ: dict[str, Any]
     request_id: str
-    started_s: float
+    started_s: float = field(default_factory=time.perf_counter)
     operation: Any = None  # None: it is not known yet, or none of ours answers.
     at: datetime = field(init=False)
     organization_id: UUID | None = None
@@ -93,6 +100,14 @@ class Given(Generic[Found]):
     resources: ExitStack | None = None
     request: Request | None = None  # Where the loop answers, and something of it is asked for.
     _sent_query: Mapping[str, list[str]] | None = None
+
+    @classmethod
+    def of(cls, parts: Container, extensions: Mapping[str, Any], environ: dict[str, Any]) -> Self:
+        """Return the context of a request; a header that is too long is as if it was not sent."""
+        for name in SHORT_HEADERS:
+            if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
+                del environ[name]
+        return cls(parts, extensions, environ, request_id_of(environ))
 
     @property
     def sent_query(self) -> Mapping[str, list[str]]:
@@ -126,6 +141,28 @@ class Given(Generic[Found]):
         """Return how long the request has taken so far, in ms with one decimal."""
         return round((time.perf_counter() - self.started_s) * 1000, 1)
 
+    def end(self, given_method: str, route: str, status: int) -> list[tuple[str, str]]:
+        """Log and count its reply; return the headers that every reply has.
+
+        By its route, never by its path or query.
+        """
+        method = given_method if given_method in METHODS else "-"
+        duration_ms = self.elapsed_ms()
+        facts = {
+            "method": method,
+            "route": route,
+            "status": status,
+            "duration_ms": duration_ms,
+            "request_id": self.request_id,
+            "organization_id": str(self.organization_id or "-"),
+            "command": f"{method} {route}",
+        }
+        logger.info("answered", extra=facts)
+        if self.parts.settings.metrics_port:
+            self.parts.metrics.answered(method, route, status, duration_ms / 1000)
+        limits = {} if self.admission is None else self.admission.headers()
+        return [("X-Request-Id", self.request_id), NO_SNIFF, *limits.items(), NO_STORE]
+
     def give_back(self) -> None:
         """Take back the count of the request, because a thread will count it again."""
         is_counted = self.admission is not None and not self.admission.is_over
@@ -151,32 +188,6 @@ def request_id_of(environ: Mapping[str, Any]) -> str:
     if _REQUEST_ID.fullmatch(given) and not _PERSONAL.search(_RANDOM.sub("x", given)):
         return str(given)
     return str(UUID(int=getrandbits(128), version=4))
-
-
-def record_answer(  # noqa: PLR0913  # Each is a fact of the line.
-    parts: Container,
-    given_method: str,
-    route: str,
-    status: int,
-    *,
-    duration_ms: float,
-    request_id: str,
-    organization_id: UUID | None = None,
-) -> None:
-    """Log and count a request whose reply is ready: by its route, never by its path or query."""
-    method = given_method if given_method in METHODS else "-"
-    facts = {
-        "method": method,
-        "route": route,
-        "status": status,
-        "duration_ms": duration_ms,
-        "request_id": request_id,
-        "organization_id": str(organization_id or "-"),
-        "command": f"{method} {route}",
-    }
-    logger.info("answered", extra=facts)
-    if parts.settings.metrics_port:
-        parts.metrics.answered(method, route, status, duration_ms / 1000)
 
 
 def current_request() -> Request:

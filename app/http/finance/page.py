@@ -1,27 +1,21 @@
 """A statement as a page to read and print, which loads nothing, and as a table."""
 
-from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 
-from app.http.edge.media import TEMPLATES
+from app.http.edge.media import TEMPLATES, policy
 from app.http.finance.replies import Statement, StatementLine
 from domain.money import format_amount, parse_amount
 from projections.models.transactions import KINDS
 
 STYLE = (Path(__file__).parent / "statement.css").read_text("utf-8")
-STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
 # Without a margin of the page browsers have no place for their own lines, such as the address.
 A4 = """
 @page { size: A4; margin: 0 }
 @media print { html, body { font-size: 12px } main { padding: 20mm 18mm 0 } }
 """
-POLICY = (
-    f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+POLICY = policy(STYLE)
 COLUMNS = ("month", "currency", "item", "count", "debit", "credit", "balance")
 KIND_NAMES = {each: each.replace("_", " ").capitalize() for each in KINDS}
 KIND_NAMES |= {"topup": "Top-up", "monthly_link_fee": "Monthly fee"}

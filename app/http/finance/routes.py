@@ -22,7 +22,6 @@ from domain.errors import NotFound, ValidationFailed
 from projections.engine.shape import NAME
 from projections.models.usage import DIMENSIONS
 
-NOT_A_DAY = "Must be a date, such as 2026-11-21."
 NOT_GROUPS = f"Must be one or two of {', '.join(DIMENSIONS)}, with a comma between them."
 GROUPS_MAX = 2
 _ONE = f"({'|'.join(DIMENSIONS)})"
@@ -40,7 +39,7 @@ class Day(Reads, fields.Field[date]):
             day = date.fromisoformat(value)
             if day.isoformat() == value:  # Python also reads 20261121 and 2026-W47-6.
                 return day
-        raise ValidationError(NOT_A_DAY)
+        raise ValidationError("Must be a date, such as 2026-11-21.")
 
 
 class UsageQuery(Query):

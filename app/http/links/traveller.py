@@ -4,7 +4,6 @@ Each language is a file in `languages`. The page loads nothing and runs no scrip
 """
 
 import json
-from base64 import b64encode
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +13,7 @@ from urllib.parse import quote
 from flask import Blueprint, Response
 
 from app.http.edge.errors import reply_of
-from app.http.edge.media import HTML, PNG, TEMPLATES, accepted
+from app.http.edge.media import HTML, PNG, TEMPLATES, accepted, policy
 from app.http.edge.request import CURRENT, caller_address
 from app.http.links import qr
 from app.http.links.replies import ANDROID, APPLE
@@ -35,21 +34,13 @@ FILES = sorted((ROOT / "languages").glob("*.json"))
 WORDS: Mapping[str, Any] = {file.stem: json.loads(file.read_text("utf-8")) for file in FILES}
 LANGUAGES, USUAL = (*WORDS,), "en"
 STYLE = (ROOT / "static" / "handover.css").read_text("utf-8")
+PICTURES = "img-src data:; "  # Those within the page.
 BRAND = "@media screen {{ :root {{ --brand: {}; --on-brand: {}; }} }}\n"
-
-
-def _policy(style: str) -> str:
-    """Let this style count and pictures within the page, nothing else."""
-    digest = b64encode(sha256(style.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'"
-    )
 
 
 HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": _policy(STYLE),
+    "Content-Security-Policy": policy(STYLE, PICTURES),
     "Referrer-Policy": "no-referrer",
     "Vary": "Accept-Language, User-Agent",
     "X-Robots-Tag": "noindex, nofollow",
@@ -158,7 +149,7 @@ def _html(
     style = STYLE + (BRAND.format(colour, ink_on(colour)) if colour else "")
     facts |= {"language": language or best, "words": WORDS[language or best], "style": style}
     made = TEMPLATES.get_template(template).render(**facts)
-    headers = {"Content-Security-Policy": _policy(style)}
+    headers = {"Content-Security-Policy": policy(style, PICTURES)}
     return Response(made, content_type=f"{HTML}; charset=utf-8", headers=headers)
 
 

@@ -32,7 +32,7 @@ from app.http.lookups.input import (
     LookupBody,
     LookupQuery,
     ResultsQuery,
-    read_input,
+    read_number,
 )
 from app.http.lookups.replies import ANSWER, lookup_reply
 from app.security.authorization import Caller
@@ -71,7 +71,7 @@ _TO_CHARGE: Final = link_to("read_transaction", transaction_id="/meta/charge/tra
     body=LookupBody,
     key=True,
     buys=True,
-    read_on_loop=read_input,
+    read_on_loop=read_number,
     reply=Shown(ANSWER, leads_to=link_to("read_lookup", lookup_id="/meta/lookup_id") | _TO_CHARGE),
     errors="NUMBER_LOOKUP_DISABLED NOT_FOUND IDEMPOTENCY_IN_PROGRESS NUMBER_LOOKUP_UNAVAILABLE",
     invalid={"phone_number": NOT_E164},

@@ -29,15 +29,12 @@ from app.http.edge.request import (
     NO_STORE,
     Given,
     caller_address,
-    record_answer,
-    request_id_of,
 )
 from app.security.tokens import Claims
 from domain.blocking import NeedsThread, WouldBlock
 from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
 from domain.limiter import Owner
 from domain.lookups.single import PendingLookup
-from projections.engine.shape import format_time
 
 BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
 # Wrong tokens of an address that the loop checks in a second: the signatures take it 2 ms.
@@ -67,20 +64,21 @@ class Started(NamedTuple):
     reply: Callable[[], Reply]
 
 
-def in_json(status: int, body: bytes, headers: Iterable[tuple[str, str]]) -> Reply:
+def in_json(status: int, data: object, headers: Iterable[tuple[str, str]]) -> Reply:
     """Return a reply in JSON with more headers than those of its body."""
+    body = msgspec.json.encode(data)
     own = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     return Reply(status, [*own, *headers], body)
 
 
-ALIVE = in_json(200, msgspec.json.encode({"ok": True}), [(ID, ""), NO_SNIFF, NO_STORE])
+ALIVE = in_json(200, {"ok": True}, [(ID, ""), NO_SNIFF, NO_STORE])
 
 
 class Loop:
     """Answers probes and refusals, and starts operations, each in an asyncio task of its own.
 
     Everything else is for a thread, where `app` answers. `edge` is the same if it is ours, which
-    finds operations, and makes and ends contexts. `started` are the operations that start here, by
+    finds operations and makes contexts. `started` are the operations that start here, by
     method and path, `probes` are routes by their paths.
     """
 
@@ -107,28 +105,18 @@ class Loop:
 
     def again(self, reply: Reply, route: str, environ: Environ) -> Reply:
         """Return the reply to another caller for this one."""
-        own = (ID, self._record(environ["REQUEST_METHOD"], route, reply.status, environ))
+        context: Given[Any] = Given.of(self._parts, {}, environ)
+        own, *_ = context.end(environ["REQUEST_METHOD"], route, reply.status)
         return reply._replace(headers=[own if each[0] == ID else each for each in reply.headers])
 
     def problem(self, problem: Refused, environ: Environ) -> Reply:
         """Return the reply to a request that is not passed on; parts of it may be missing."""
-        request_id = self._record("-", "-", problem.status, environ)
-        if environ["REQUEST_URI"] in self._token_paths:
-            body = msgspec.json.encode(replies.oauth_body(problem))
-        else:
-            timestamp = format_time(self._parts.clock())
-            meta = replies.ReplyMeta(
-                timestamp=timestamp, response_time_ms=0.0, request_id=request_id
-            )
-            body = msgspec.json.encode(replies.failure_body(problem, meta))
-        headers = [(ID, request_id), NO_SNIFF, NO_STORE, *retry_after(problem).items()]
+        context: Given[Any] = Given.of(self._parts, {}, environ)
+        is_token = environ["REQUEST_URI"] in self._token_paths
+        meta = replies.ReplyMeta(**replies.common_meta(context))
+        body = replies.oauth_body(problem) if is_token else replies.failure_body(problem, meta)
+        headers = [*context.end("-", "-", problem.status), *retry_after(problem).items()]
         return in_json(problem.status, body, headers)
-
-    def _record(self, method: str, route: str, status: int, environ: Environ) -> str:
-        """Log and count a reply; return the id of its request."""
-        request_id = request_id_of(environ)
-        record_answer(self._parts, method, route, status, duration_ms=0.0, request_id=request_id)
-        return request_id
 
     def owner(self, environ: Environ) -> Owner:
         """Return whose turn a request takes: an organization or machine client, or an address.
@@ -221,9 +209,8 @@ class Loop:
 
     def _whole(self, method: str, route: str, reply: replies.Written) -> Reply:
         body, status, headers = reply
-        more = self._edge.end(CURRENT.get(), method, route, status)
-        sent = in_json(status, msgspec.json.encode(body), more)
-        return sent._replace(headers=[*(headers or {}).items(), *sent.headers])
+        of_every_reply = CURRENT.get().end(method, route, status)
+        return in_json(status, body, [*(headers or {}).items(), *of_every_reply])
 
     def _proven(self, environ: Environ) -> Claims | None:
         token = bearer_of(environ)

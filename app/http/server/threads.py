@@ -26,7 +26,6 @@ OF_ONE_MAX = COMPUTING_MAX // 4
 ALONE_MAX = COMPUTING_MAX - OF_ONE_MAX
 BLOCKED_MAX = HTTP_THREADS - COMPUTING_MAX  # So each call that has a slot has a thread.
 WAITING_MAX = 1024  # More would wait longer than any client does, so they are refused at once.
-BEYOND_SHARE = "Too many of your requests wait to be answered; try again."
 # Memories that end soon are read together: after a pause each reading by itself takes five times as
 # long, because its code has left the caches of the processor. None is read more often.
 TOGETHER_S = 0.1
@@ -46,7 +45,7 @@ class Threads:
             OF_ONE_MAX,
             alone=ALONE_MAX,
             places=WAITING_MAX,
-            beyond_share=BEYOND_SHARE,
+            beyond_share="Too many of your requests wait to be answered; try again.",
         )
         self._blocked = Limiter(BLOCKED_MAX, share_of(BLOCKED_MAX))
         self._ready: SimpleQueue[tuple[Owner, Run] | None] = SimpleQueue()

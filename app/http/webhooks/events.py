@@ -41,7 +41,6 @@ WAIT_MAX_S = 30
 WAITING_MAX, WAITING_OF_ONE_MAX = 1_000, 20
 WAITERS = "waiters"  # The key of `Waiters` among the extensions of the application.
 NOT_A_CURSOR = "Must be a `next` that your organization was given; leave it out to begin."
-NOT_FILLED = "The events are still being read from the log; try again."
 ALL = (*TYPES, TEST)
 NOT_TYPES = f"Must be some of these, with commas between them: {', '.join(ALL)}."
 NOT_YOURS = "Is none of your endpoints."
@@ -249,7 +248,7 @@ def list_events(caller: Caller, given: Given[None]) -> Answer:
     parts, owner, query = given.parts, caller.organization_id, given.query
     until = known_until(parts)
     if until is None:
-        raise ServiceUnavailable(NOT_FILLED)
+        raise ServiceUnavailable("The events are still being read from the log; try again.")
     endpoint_id = owner
     if "webhook_id" in query:  # An id is then derived from the endpoint.
         try:

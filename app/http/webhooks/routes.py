@@ -239,7 +239,6 @@ blueprint = Group("Webhooks", __name__, "webhooks", description=__doc__)
 
 blueprint.webhooks, blueprint.schemas = message_docs.webhooks(), message_docs.schemas()
 
-KEY_REVOKED: Final = "This secret was revoked; rotate-secret with another key gives a new one."
 _CHANGED: Final = RateLimited(CHANGED, retry_after_s=3_600)
 
 
@@ -502,5 +501,5 @@ def _known(endpoint: WebhookEndpoint) -> Webhook:
 def _with_secret(endpoint: WebhookEndpoint, generation: Generation) -> WebhookWithSecret:
     secret = CURRENT.get().parts.webhook_signer.secret(endpoint.id, generation)
     if secret is None:  # Asked for again after its key was revoked.
-        raise NotFound(KEY_REVOKED)
+        raise NotFound("This secret was revoked; rotate-secret with another key gives a new one.")
     return WebhookWithSecret(**asdict(_known(endpoint)), secret=secret)
