@@ -239,7 +239,7 @@ class Datastore(PostgresDatastore):
 def _remembering(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnection]:
     """Return a connection class that remembers why the last connection could not be opened."""
 
-    class Noting(LogConnection):
+    class Remembering(LogConnection):
         @classmethod
         def connect(cls, *args: Any, **options: Any) -> Self:
             try:
@@ -248,7 +248,7 @@ def _remembering(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnec
                 refusals.append((time.monotonic(), error))
                 raise
 
-    return Noting
+    return Remembering
 
 
 def _without_retries(method: Callable[..., T]) -> Callable[..., T]:
