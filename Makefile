@@ -64,7 +64,7 @@ ready: .venv/.dev
 	@$(BIN)/python -m tests.servers.install
 	@$(BIN)/python -m pytest --collect-only --quiet >/dev/null || true
 
-# Decision 145: what lost a race against a crowded machine passes alone; what is broken does not. The
+# What lost a race against a crowded machine passes alone; what is broken does not. The
 # record of the run is taken away first, or one that ended before it began would leave an old one.
 again: .venv/.dev
 	@$(BIN)/python -m tests.servers.second_try $(CLOCK) $(BIN)/python -m pytest --verbose \

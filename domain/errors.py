@@ -62,7 +62,7 @@ class Unauthorized(Refused):
 
     code, status = "UNAUTHORIZED", 401
     message = "A valid access token is required."
-    cause = "the token is missing, malformed, expired, revoked, or not ours; the message says which"
+    cause = "the token is missing, malformed, expired, revoked or not ours"
     advice = "get a new token, once"
 
 
@@ -80,7 +80,7 @@ class OrganizationSuspended(Refused):
 
     code, status = "ORGANIZATION_SUSPENDED", 403
     message = "The organization is suspended."
-    advice = "talk to whoever runs this installation"
+    advice = "ask whoever runs this installation"
 
 
 class OrganizationInactive(Refused):
@@ -88,7 +88,7 @@ class OrganizationInactive(Refused):
 
     code, status = "ORGANIZATION_INACTIVE", 403
     message = "The organization is not active."
-    advice = "talk to whoever runs this installation"
+    advice = "ask whoever runs this installation"
 
 
 class InsufficientScope(Refused):
@@ -106,7 +106,7 @@ class NumberLookupDisabled(Refused):
     code, status = "NUMBER_LOOKUP_DISABLED", 403
     message = "Number lookup is disabled."
     cause = "lookups are off for you, or for everybody"
-    advice = "talk to whoever runs this installation"
+    advice = "ask whoever runs this installation"
 
 
 class BillingNotConfigured(Refused):
@@ -114,8 +114,8 @@ class BillingNotConfigured(Refused):
 
     code, status = "BILLING_NOT_CONFIGURED", 403
     message = "The organization has no wallet to charge."
-    cause = "what you ask for has a price, and you have no wallet"
-    advice = "talk to whoever runs this installation"
+    cause = "it has a price, and you have no wallet"
+    advice = "ask whoever runs this installation"
 
 
 class InsufficientBalance(Refused):
@@ -123,7 +123,7 @@ class InsufficientBalance(Refused):
 
     code, status = "INSUFFICIENT_BALANCE", 402
     message = "The wallet balance does not cover this charge."
-    cause = "the wallet has less than the price; `required`, `available`, `currency`"
+    cause = "the balance is too low; `required`, `available`, `currency`"
     advice = "deposit, then the same request"
 
     def __init__(
@@ -150,10 +150,10 @@ class SpendingLimit(Refused):
     code, status = "SPENDING_LIMIT", 402
     message = "The spending limit of this month does not cover this charge."
     cause = (
-        "the charge would go past what your organization may [spend in a "
-        "month](money.md#a-limit-for-each-month); `limit`, `spent`, `required`, `currency`"
+        "it would go past [your limit for the month](money.md#a-limit-for-each-month); "
+        "`limit`, `spent`, `required`, `currency`"
     )
-    advice = "wait for the next month, or talk to whoever runs this installation"
+    advice = "wait for the next month, or ask whoever runs this installation"
 
     def __init__(
         self, required_micros: int, spent_micros: int, limit_micros: int, currency: str
@@ -193,10 +193,7 @@ class NotFound(Refused):
 
     code, status = "NOT_FOUND", 404
     message = "The resource does not exist."
-    cause = (
-        "there is no such thing, or it belongs to another organization, or it has been erased, or "
-        "the path is wrong"
-    )
+    cause = "there is no such thing, it is not yours or erased, or the path is wrong"
     advice = "check id and path"
 
 
@@ -207,8 +204,8 @@ class IdempotencyKeyReused(Refused):
     """Raised when a key that is in use comes with another request."""
 
     code, status = "IDEMPOTENCY_KEY_REUSED", 422
-    cause = "this Idempotency-Key was used for another request; the message says what differs"
-    advice = "a new key for a new request"
+    cause = "the key was used for another request; the message says which"
+    advice = "take a new key"
 
     def __init__(self, *differing: str, message: str = "") -> None:
         others = " and ".join(differing)  # Names of what a request holds.
@@ -232,6 +229,7 @@ class IdempotencyInProgress(Refused):
     code, status = "IDEMPOTENCY_IN_PROGRESS", 409
     message = "The first request with this Idempotency-Key is still running."
     retryable = True
+    cause = "the first request with this key still runs"
     advice = "wait, then the same request"
 
 
@@ -239,8 +237,8 @@ class NotAcceptable(Refused):
     """Raised when a caller takes none of the types in which a reply can come."""
 
     code, status = "NOT_ACCEPTABLE", 406
-    cause = "`Accept` names none of the types that this reply has; the message lists them"
-    advice = "ask for one of them, or for `*/*`"
+    cause = "`Accept` names no type that the reply has; the message lists them"
+    advice = "ask for one, or `*/*`"
 
     def __init__(self, *served: str) -> None:
         super().__init__(f"`Accept` names none of the types of this reply: {', '.join(served)}.")
@@ -342,7 +340,7 @@ class NotSupportedByNetwork(Refused):
     code, status = "NOT_SUPPORTED_BY_NETWORK", 409
     message = "The network of this link cannot do this."
     retryable = False
-    advice = "look at the link's `capabilities` first"
+    advice = "look at its `capabilities` first"
 
 
 class JobFinished(Refused):
@@ -396,7 +394,7 @@ class CancelWindowOver(Refused):
     code, status = "CANCEL_WINDOW_OVER", 409
     message = "The time in which this link could be cancelled is over; it can be ended."
     retryable = False
-    cause = "the link is too old to be cancelled, or this service cancels none"
+    cause = "the link is too old, or this service cancels none"
     advice = "end it, without money back"
 
 
@@ -436,7 +434,7 @@ class NetworkUnavailable(Refused):
     code, status = "NETWORK_UNAVAILABLE", 503
     message = "The network cannot be reached."
     retryable = True
-    cause = "a live answer was asked for, and the network gave none"
+    cause = "the network gave no live answer"
     advice = "read without `live`, or wait"
 
 

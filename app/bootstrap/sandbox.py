@@ -26,6 +26,7 @@ from domain.errors import (
     LinkInUse,
     NetworkUnavailable,
     NotSupportedByNetwork,
+    ServiceUnavailable,
     ValidationFailed,
 )
 from domain.links.bought_plan import BoughtPlan
@@ -82,6 +83,8 @@ NOT_COVERED: Final = "No plan in use on this link works in this country."
 STILL_LIVES: Final = "A link of yours has not ended; end all of them first."
 OVER: Final = "Nothing is left to use: the plan is over."
 RESETS_MAX: Final = 100  # On a day. Every load of the organization reads all its events.
+RESET_WAIT_S: Final = 1.0
+BEHIND: Final = "The lists do not have your newest links and jobs yet; try again."
 RESET_OFTEN: Final = f"The sandbox was reset {RESETS_MAX} times today."
 
 
@@ -124,10 +127,12 @@ class Sandbox:
     def reset(self, owner: UUID, cause: Cause) -> None:
         """Begin anew: what has ended is listed no more, and nothing is played.
 
-        Raises LinkInUse while a link lives or is being made, and RateLimited.
+        Raises LinkInUse while a link lives or is being made, RateLimited, and ServiceUnavailable
+        while the lists do not have the newest of them yet.
         """
         models = [self.links.name, self.jobs.name, self.due_list.name]
-        wait_until_projected(self.source, models)
+        if not wait_until_projected(self.source, models, RESET_WAIT_S):
+            raise ServiceUnavailable(BEHIND)
         database, log, one = self.source.database, self.source.log, slice(0, 1)
 
         def record(it: Organization) -> None:

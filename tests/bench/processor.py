@@ -1,14 +1,12 @@
-"""What processes have taken of the processor, with all that they have started: time, wake-ups."""
+"""What processes have taken of the processor, with all that they have started."""
 
 import os
-import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 US = 1_000_000
-_WAITS = re.compile(r"^voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
 
 
 def spent_s(roots: Collection[int]) -> float:
@@ -21,23 +19,6 @@ def spent_s(roots: Collection[int]) -> float:
         sum(ticks for pid, (_, ticks) in found.items() if _descends(pid, found, roots))
         / TICKS_PER_S
     )
-
-
-def wakeups(roots: Collection[int]) -> int:
-    """Return how often the threads of these processes and their descendants have been woken up.
-
-    A thread that waits gives the processor up by its own will, once for each time that it is woken.
-    """
-    found = {pid: (parent, ticks) for pid, parent, ticks in _processes()}
-    return sum(_switches(pid) for pid in found if _descends(pid, found, roots))
-
-
-def _switches(pid: int) -> int:
-    total = 0
-    for thread in Path(f"/proc/{pid}/task").glob("*/status"):
-        with suppress(OSError):  # It has just ended.
-            total += int(_WAITS.findall(thread.read_text())[0])
-    return total
 
 
 def us_each(count: int, pids: Collection[int], run: Callable[[], object]) -> float:

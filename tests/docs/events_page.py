@@ -67,7 +67,8 @@ def _rows(told: Mapping[str, Sequence[tuple[str, str]]], usual: Mapping[str, str
 
 def _named(field: str) -> str:
     """Return the type that the name of a field says by itself; it then needs no row."""
-    ends = {"_micros": "integer", "count": "integer", "_id": "id", "_at": "time"}
+    ends = {"_micros": "integer", "count": "integer", "_mb": "integer", "_days": "integer"}
+    ends |= {"_id": "id", "_at": "time"}
     return next((kind for end, kind in ends.items() if field.endswith(end)), "text")
 
 
@@ -84,10 +85,13 @@ def _topics() -> list[str]:
 
 
 def streams() -> Iterator[str]:
-    """Yield the row of each stream whose id is derived, which the part by hand must have."""
+    """Yield the rows of the streams whose ids are derived, which the part by hand must have."""
+    alike = defaultdict[str, list[str]](list)
     for topic, (kind, *names) in verify.STREAMS.items():
-        parts = ", ".join([f'"{kind}"', *names])
-        yield f"| stream of `{topic}` | `derived({parts})` |\n"
+        first = "KIND" if kind == topic.partition(".")[0] else f'"{kind}"'
+        alike[", ".join([first, *names])].append(f"`{topic}`")
+    for parts, topics in alike.items():
+        yield f"| stream of {', '.join(topics)} | `derived({parts})` |\n"
 
 
 def rights() -> Iterator[str]:

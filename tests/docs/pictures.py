@@ -1,4 +1,4 @@
-"""Takes the picture of the README from a demo: `python -m tests.docs.pictures`."""
+"""Makes the pictures of the README from the product and a demo: `python -m tests.docs.pictures`."""
 
 import json
 import os
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.app.cli.shell import ROOT, Shell
 from tests.app.http.test_samples import COMMANDS, walk
+from tests.docs import link_states
 from tests.house.running import Served
 from tests.servers.browser import Browser
 
@@ -15,7 +16,8 @@ PICTURE = ROOT / "docs/finance.png"
 
 
 def main() -> None:
-    """Go the walk of the README, then look at it as finance does."""
+    """Draw the way of a link; go the walk of the README, and look at it as finance does."""
+    link_states.PAGE.write_text(link_states.page(), "utf-8")
     with tempfile.TemporaryDirectory() as home:
         serving, browser = Served(Shell(Path(home))), Browser()
         secrets = {each.upper(): str(serving.demo[each]) for each in ("client_id", "client_secret")}

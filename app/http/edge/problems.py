@@ -45,15 +45,14 @@ class Problem(Refused):
 BAD_REQUEST = Problem(
     400,
     "The request cannot be read; a body must be one JSON value in UTF-8, no name twice.",
-    "the request cannot be read: the body is not JSON, or the request itself is not HTTP/1.1; the "
-    "message says which",
+    "the body is not JSON, or the request not HTTP/1.1; the message says which",
     "correct the body",
 )
 UNKNOWN_PATH = Problem(404, "There is nothing at this path.")
 WRONG_METHOD = Problem(
     405,
     "This path does not take this method.",
-    "the path does not take the method; the message and `Allow` name those that it takes",
+    "the path does not take the method; `Allow` names what it takes",
     "use one of these",
 )
 TOO_LARGE = Problem(

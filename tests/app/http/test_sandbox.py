@@ -194,6 +194,7 @@ def test_a_link_that_is_being_made_keeps_its_clock(still: Service) -> None:
     parts, acme = still.container, still.tenant()
     advance(acme, 100)
     steps = LinkSteps(parts, acme.id).reserve()
+    assert code_of(reset(acme)) == "SERVICE_UNAVAILABLE", "the lists do not have it yet"
     parts.projector.catch_up()
     assert code_of(reset(acme)) == "LINK_IN_USE"
     assert acme.get(SANDBOX).json["data"]["ahead_hours"] == 100
