@@ -124,12 +124,12 @@ class Gateway:
 
     async def _answer(self, call: "_Call") -> Reply | None:
         """Answer in turn; None: the reply has been sent. Raises Refused where too many wait."""
-        await self._join_round(owner := call.replies.owner(call.environ))
+        await self._join_round(call.replies.owner(call.environ))
         if (route := call.replies.probe(call.environ)) is not None:
             return await self._share(route, call)
-        owner, reply = await self._try(owner, call)
-        if reply is not None:
+        if (reply := await self._try(call)) is not None:
             return reply
+        owner = call.replies.owner(call.environ)  # Its token may be known only now.
         reply = await self._submit(owner, call)
         until_s = time.monotonic() + (call.later.wait_s if call.later is not None else 0.0)
         with suppress(Refused):  # Then what there is already is sent.
@@ -172,8 +172,8 @@ class Gateway:
         await asyncio.wait([shared])
         return shared.result()
 
-    async def _try(self, owner: Owner, call: "_Call") -> tuple[Owner, Reply | None]:
-        """Answer on the loop; None: a thread must, in the queue of the returned owner.
+    async def _try(self, call: "_Call") -> Reply | None:
+        """Answer on the loop; None: a thread must.
 
         What a caller may do and his keys are remembered for a second, and read anew shortly before.
         If they have ended all the same, they are read first: a thread for the whole request would
@@ -183,13 +183,13 @@ class Gateway:
         while True:
             try:
                 with forbid_blocking(self._renewals.request):
-                    owner, started = call.replies.start(call.environ, call.body)
+                    started = call.replies.start(call.environ, call.body)
             except WouldBlock as missing:
                 key, first = missing.key, missing.read
             else:
-                return owner, await self._outcome(started)
+                return await self._outcome(started)
             if first is None or key in read or not await self._renewals.read_first(key, first):
-                return owner, None
+                return None
             read.add(key)
 
     async def _outcome(self, started: Started | Reply | None) -> Reply | None:

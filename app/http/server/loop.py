@@ -125,30 +125,32 @@ class Loop:
         others.
         """
         claims = self._proven(environ)
-        return self._address(environ) if claims is None else _owner_of(claims)
+        if claims is None:
+            return self._address(environ)
+        return claims.organization_id or claims.client_id  # Not that of its header.
 
-    def start(self, environ: Environ, body: bytes) -> tuple[Owner, Started | Reply | None]:
-        """Start or answer a request; None: it is for a thread, in the queue of that owner.
+    def start(self, environ: Environ, body: bytes) -> Started | Reply | None:
+        """Start or answer a request; None: it is for a thread.
 
         Called where nobody may wait. Raises WouldBlock, with nothing done, where it would have to.
         """
         if self._edge is None:
-            return self.owner(environ), None
+            return None
         method = environ["REQUEST_METHOD"]
         started = self._started.get((method, environ["REQUEST_URI"]))
         try:
             operation = started or self._edge.operation_of(environ)
         except HTTPException as error:
             self._enter(environ)
-            return None, self._whole(method, "-", reply_of(error))
+            return self._whole(method, "-", reply_of(error))
         if operation is None or operation.group.scope is None:
-            return self._address(environ), None
+            return None
         claims = self._proven(environ) or self._verify(environ, operation)
         if not isinstance(claims, Claims):
-            return self._address(environ), claims
+            return claims
         if started is None or len(body) > BODY_BYTES_MAX:
-            return _owner_of(claims), None
-        return _owner_of(claims), self._commit(self._enter(environ, body), started)
+            return None
+        return self._commit(self._enter(environ, body), started)
 
     def _enter(self, environ: Environ, body: bytes = b"") -> Given[Any]:
         """Enter the context of a request, which its task keeps to its end."""
@@ -215,8 +217,3 @@ class Loop:
     def _proven(self, environ: Environ) -> Claims | None:
         token = bearer_of(environ)
         return None if token is None else self._parts.verifier.proven(token)
-
-
-def _owner_of(claims: Claims) -> Owner:
-    """Return the organization, or the client that may act for any: not that of its header."""
-    return claims.organization_id or claims.client_id
