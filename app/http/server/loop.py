@@ -31,7 +31,7 @@ from app.http.edge.request import (
     caller_address,
 )
 from app.security.tokens import Claims
-from domain.blocking import NeedsThread, WouldBlock
+from domain.blocking import WouldBlock
 from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
 from domain.limiter import Owner
 from domain.lookups.single import PendingLookup
@@ -185,7 +185,7 @@ class Loop:
             pending = commit.prepare()
         except (Refused, HTTPException) as error:
             return whole(reply_of(error))
-        except (NeedsThread, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
+        except Exception:  # noqa: BLE001  # A thread gets the same error and answers.
             context.give_back()
             return None
         except WouldBlock:
