@@ -70,7 +70,6 @@ class Gateway:
         # By its outcome, what waits for that, and since when.
         self._waiting = dict[Future[None], tuple[PendingLookup, float]]()
         self._done = deque[Future[None]]()  # Those whose outcome is there.
-        self._parked: set[Future[bool]] | None = set()  # What replies wait for; None: at the end.
         self._base = {
             "SCRIPT_NAME": "",
             "SERVER_NAME": str(address[0]),
@@ -110,12 +109,6 @@ class Gateway:
         now_s = time.monotonic()
         for pending, since_s in [*self._waiting.values()]:
             pending.expire(now_s - since_s)
-
-    def end_waits(self) -> None:
-        """Send every reply that waits for news as it is, and let no other one wait."""
-        parked, self._parked = self._parked or (), None
-        for news in parked:
-            _settle(news, result=False)
 
     def stop(self) -> None:
         """End the threads, each after its present request."""
@@ -230,24 +223,18 @@ class Gateway:
     async def _wait(self, later: Later, until_s: float, receive: Receive) -> bool:
         """Wait for news without a thread; tell whether there is any before `until_s`.
 
-        Who hangs up, or sends no more, is not waited for.
+        Nor for who hangs up or sends no more, nor at the end of the process.
         """
-        if self._parked is None:
-            return False
         loop = asyncio.get_running_loop()
-        news: Future[bool] = loop.create_future()
-        if not later.enter(partial(soon, loop, partial(_settle, news, result=True))):
+        news: Future[None] = loop.create_future()
+        if not later.enter(partial(soon, loop, partial(_settle, news))):
             return False
-        self._parked.add(news)
         gone = asyncio.ensure_future(receive())
         left_s = until_s - time.monotonic()
         await asyncio.wait([news, gone], timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
         gone.cancel()
-        if self._parked is not None:
-            self._parked.discard(news)
-        is_new = news.done() and news.result()
-        later.leave(again=is_new)
-        return is_new
+        later.leave(again=news.done())
+        return news.done()
 
 
 class _Call:
