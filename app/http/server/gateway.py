@@ -63,7 +63,6 @@ class Gateway:
         self._loop_of = loop_of
         # There are as many places as connections.
         self._slots = Limiter(ROUND_MAX, ROUND_OF_ONE_MAX, alone=ROUND_MAX, places=sys.maxsize)
-        self._round: list[Owner] = []  # Who has a turn in this round of the loop.
         # By the route of a probe: since when its reply holds, and the reply.
         self._shared: dict[str, tuple[float, Future[Reply | None]]] = {}
         self._new = list[tuple[PendingLookup, Future[None]]]()  # Started in this round.
@@ -136,14 +135,7 @@ class Gateway:
         slot: Future[None] = loop.create_future()
         if not self._slots.enter(owner, partial(_settle, slot)):
             await slot
-        if not self._round:
-            loop.call_soon(self._end_round)
-        self._round.append(owner)
-
-    def _end_round(self) -> None:
-        ended, self._round = self._round, []
-        for owner in ended:
-            self._slots.leave(owner)
+        loop.call_soon(self._slots.leave, owner)  # With all others of this round.
 
     async def _share(self, route: str, call: "_Call") -> Reply | None:
         """Return the reply of a probe that all its callers get for a while; one of them asks."""
@@ -223,7 +215,7 @@ class Gateway:
     async def _wait(self, later: Later, until_s: float, receive: Receive) -> bool:
         """Wait for news without a thread; tell whether there is any before `until_s`.
 
-        Nor for who hangs up or sends no more, nor at the end of the process.
+        It also ends when the client hangs up or sends no more, and when the process ends.
         """
         loop = asyncio.get_running_loop()
         news: Future[None] = loop.create_future()
