@@ -211,8 +211,8 @@ class Loop:
 
     def _whole(self, method: str, route: str, reply: replies.Written) -> Reply:
         body, status, headers = reply
-        of_every_reply = CURRENT.get().end(method, route, status)
-        return in_json(status, body, [*(headers or {}).items(), *of_every_reply])
+        sent = in_json(status, body, CURRENT.get().end(method, route, status))
+        return sent._replace(headers=[*(headers or {}).items(), *sent.headers])
 
     def _proven(self, environ: Environ) -> Claims | None:
         token = bearer_of(environ)
