@@ -84,6 +84,15 @@ def test_a_server_with_too_many_clients_is_quoted(nowhere: Shell, url: str, gues
         assert SECRET not in said
 
 
+def test_a_role_without_rights_is_quoted(nowhere: Shell, url: str, guest: str) -> None:
+    with container_at(url, nowhere.home) as container:
+        migrate(container)
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"ALTER ROLE {guest} CONNECTION LIMIT -1")
+    its_own = nowhere.having(DATABASE_URL=re.sub("//[^@]*@", f"//{guest}:{SECRET}@", url))
+    assert "says: permission denied for table" in its_own.refusal("migrate")
+
+
 def test_only_a_database_without_tables_needs_them(nowhere: Shell, url: str) -> None:
     assert said_everywhere(nowhere, url) == [NOT_MIGRATED] * 3
 
