@@ -82,8 +82,8 @@ class Shape(Struct):
 
     def facts(self) -> Mapping[str, Any]:
         """Return the fields by name."""
-        told = ((name, getattr(self, name)) for name in self.__struct_fields__)
-        return {name: value for name, value in told if value is not UNSET}
+        fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return {name: value for name, value in fields if value is not UNSET}
 
     def cells(self, columns: Sequence[str]) -> Sequence[object]:
         """Return the cells of a table: parts have columns of their own, a mapping is JSON."""

@@ -198,7 +198,7 @@ class Datastore(PostgresDatastore):
 
     def _check_server(self, connection: LogConnection, conninfo: str) -> None:
         """Find out to which server a new connection leads."""
-        with _noted(self.refusals):
+        with _remembered(self.refusals):
             connection.set_up(conninfo)
             if not self._has_schema:
                 schema = connection.run("SELECT current_schema()").get_value(0, 0)
@@ -238,7 +238,7 @@ class Datastore(PostgresDatastore):
 
 
 @contextmanager
-def _noted(refusals: deque[tuple[float, psycopg.Error]]) -> Iterator[None]:
+def _remembered(refusals: deque[tuple[float, psycopg.Error]]) -> Iterator[None]:
     """Remember why the last connection could not be opened, or was of no use."""
     try:
         yield
@@ -248,13 +248,13 @@ def _noted(refusals: deque[tuple[float, psycopg.Error]]) -> Iterator[None]:
 
 
 def _remembering(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnection]:
-    class Noting(LogConnection):
+    class Remembering(LogConnection):
         @classmethod
         def connect(cls, *args: Any, **options: Any) -> Self:
-            with _noted(refusals):
+            with _remembered(refusals):
                 return super().connect(*args, **options)
 
-    return Noting
+    return Remembering
 
 
 def _without_retries(method: Callable[..., T]) -> Callable[..., T]:
