@@ -15,7 +15,7 @@ QUICK_PROCESSES := 3
 # Of `make quick`: what is worked on most, and fails soonest.
 QUICK := tests/tidy tests/golden tests/domain tests/contracts tests/projections tests/workers
 QUICK += tests/simulation/test_seeds.py::test_whatever_goes_wrong_everything_ends_well
-QUICK_SEEDS := 20
+QUICK_SEEDS := 4
 SOAK_SECONDS_MAX := 7200
 MAKEFLAGS += --no-print-directory
 # Tests start some hundred processes; each would compile the service anew, for 0.2 s of a processor.

@@ -284,7 +284,7 @@ _HAPPENED: Mapping[str | None, str] = {
     NO_ESIM: "The network has no eSIM available for this plan",
     None: "The network could not do it",  # Failures of earlier releases have no reason.
 }
-NOT_BEGUN = "No worker has begun it in time, so the network was asked for nothing"
+NOT_STARTED = "No worker has begun it in time, so the network was asked for nothing"
 NETWORK_REASONS = (UNREACHABLE, LATE, REJECTED, NO_ESIM)
 _FINAL = {REJECTED: "it would be refused again", NO_ESIM: "choose another plan"}
 
@@ -309,7 +309,7 @@ class ProvisioningError(Refused):
     """Raised when the network failed, refused, had no eSIM or took too long; `reason` says which.
 
     `outcome` says in half sentences what happened to the money and to the rest. `again` says how to
-    try again, if that makes sense. `begun`: a worker has taken it up, so the network was asked.
+    try again, if that makes sense. `started`: a worker has taken it up, so the network was asked.
     """
 
     code, status = "PROVISIONING_ERROR", 502
@@ -321,11 +321,11 @@ class ProvisioningError(Refused):
         reason: str | None = None,
         *outcome: str,
         again: str = "try again",
-        begun: bool = True,
+        started: bool = True,
         **details: Any,
     ) -> None:
         parts = [
-            _HAPPENED[reason] if begun else NOT_BEGUN,
+            _HAPPENED[reason] if started else NOT_STARTED,
             *outcome,
             _FINAL.get(reason or "", again),
         ]

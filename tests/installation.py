@@ -20,6 +20,7 @@ import pytest
 from app.adapters.lookups.sandbox import NUMBERS
 from app.bootstrap import providers
 from app.bootstrap.container import Container, part
+from app.processes import runtime
 from app.processes.migrate import migrate
 from app.settings import Settings
 from domain.accounts import providers as drains
@@ -48,7 +49,9 @@ PRICE_MICROS = 5_000
 PATIENCE_S = 20.0  # How long a test waits for what must happen, before it fails.
 LOOK_S, LOOK_S_MAX = 0.002, 0.05
 
-# Every process reads the same table of networks, which takes longer than most tests.
+# Every process reads the same table of networks, which takes longer than most tests; so does a look
+# for garbage among all that pytest has.
+runtime.settle_memory = int
 providers.load_networks = cache(providers.load_networks)
 compiled.share()
 
@@ -260,7 +263,7 @@ class Process(Parts):
         self.monotonic = lambda: clock().timestamp()  # Time is what moves it.
         self.started = clock(), self.monotonic()
         if isinstance(clock, SetClock):  # Then the server's has nothing to do with it.
-            self.shared_clock, self.gate.ask = clock, lambda: None
+            self.shared_clock, self.gate.query = clock, lambda: None
         self._given = provider
 
     @property

@@ -92,7 +92,7 @@ class OrderBook:
 
 
 class SellingByOrder:
-    """The adapter; `keeps_reference` and `takes_back` say what kind of network it plays."""
+    """The adapter; `stores_reference` and `takes_back` say what kind of network it plays."""
 
     remote = False
     shape: Literal["order"] = "order"
@@ -106,11 +106,11 @@ class SellingByOrder:
         book: OrderBook,
         name: str = "orders",
         *,
-        keeps_reference: bool = False,
+        stores_reference: bool = False,
         takes_back: bool = True,
     ) -> None:
         self.book, self.name = book, name
-        self.keeps_reference = keeps_reference
+        self.stores_reference = stores_reference
         self._takes_back = takes_back
 
     def probe(self, *, timeout_s: float) -> None:
@@ -128,7 +128,7 @@ class SellingByOrder:
         self._reach(timeout_s)
         if plan.provider_plan_id.startswith("refused"):
             raise Rejected
-        return self.book.buy(plan, reference, keeps_it=self.keeps_reference)
+        return self.book.buy(plan, reference, keeps_it=self.stores_reference)
 
     def orders(
         self, plan: ProviderPlan, since: datetime, until: datetime, *, timeout_s: float

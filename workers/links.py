@@ -167,7 +167,7 @@ class CreateEndpoint(Creating[Made]):
                     if esim is None or esim.link_id is None:
                         yield profile, each, esim
                     elif self._is_spent(esim.link_id):
-                        over += network.pass_over(each.iccid)
+                        over += network.skip_esim(each.iccid)
                 page += over < len(found)  # If all were passed over, this page now has others.
 
     def _is_spent(self, link_id: UUID) -> bool:
@@ -271,7 +271,7 @@ class PlaceOrder(Creating[Placed]):
         assert work.intent is not None
         assert work.ordered_since is not None
         now, network = self.clock(), by_order(self.networks.of(work.network))
-        by_reference = network.keeps_reference
+        by_reference = network.stores_reference
         if not by_reference and lies_ahead(work.intent.until, now):
             raise Unavailable  # Until then the reply may still come.
         until = work.intent.until + network.settles_after

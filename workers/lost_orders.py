@@ -37,7 +37,7 @@ class LostOrders:
     def _look_up(self, lost: LostOrder) -> LostOrder | None:
         """Claim an unclaimed order of that time; settle if there is none."""
         network = by_order(self.networks.of(lost.network))
-        by_reference = network.keeps_reference
+        by_reference = network.stores_reference
         span = search_span(lost.opened.since, lost.opened.until, by_reference=by_reference)
         plan = lost.opened.plan.at_provider
         for order in network.orders(plan, *span, timeout_s=CALL.total_seconds()):

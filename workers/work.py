@@ -26,7 +26,7 @@ from sqlalchemy import Connection
 from domain.cause import Clock
 from domain.errors import RateLimited, ServiceUnavailable
 from domain.limiter import share_of
-from domain.links.waiting import places_of
+from domain.links.waiting import limiters_of
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from domain.provider_errors import NotNow
@@ -43,19 +43,19 @@ SETTLED = timedelta(seconds=5)
 # The pause after each failed start of a slice. Short trouble is over at the next beat, within a
 # second; longer trouble has minutes before the last start. A provider
 # that says "not now" holds back for five minutes at most, less than all rests together.
-RESTS = (timedelta(seconds=0.2), *(timedelta(seconds=each) for each in (15, 60, 240)))
+PAUSES = (timedelta(seconds=0.2), *(timedelta(seconds=each) for each in (15, 60, 240)))
 LEFT_MAX = 1_000  # Messages that this process remembers; the beat finds the others.
 # Slices in a row that turn out to be taken or ended; then the next message looks again.
 TRIES_MAX = 20
 # The pause between two messages for the same work doubles; the first ends before the next beat.
-ASKED_MIN, ASKED_MAX = timedelta(seconds=0.9), timedelta(seconds=10)
-ASKED_AT_ONCE = 100  # So that a beat does not itself flood a queue.
+AGAIN_MIN, AGAIN_MAX = timedelta(seconds=0.9), timedelta(seconds=10)
+MESSAGES_MAX = 100  # So that a beat does not itself flood a queue.
 BACKLOG_MAX = 500  # Messages. While so many wait, work is late and not lost.
 
 logger = logging.getLogger(__name__)
 
 
-class _Look(NamedTuple):
+class _DueNow(NamedTuple):
     """Who has something due, fewest in hand and longest unserved first; what is not free."""
 
     connection: Connection
@@ -82,15 +82,15 @@ class Work:
     # One choice at a time, because two threads would choose the same slice.
     _lock: Any = field(default_factory=RLock, init=False)
     _mine: dict[str, str] = field(default_factory=dict, init=False)  # Slices in hand here.
-    _turn: int = field(default=0, init=False)
-    # The turn in which an owner was served last.
+    _round: int = field(default=0, init=False)
+    # The round in which an owner was served last.
     _served: dict[str, int] = field(default_factory=dict, init=False)
     _is_left: bool = field(default=False, init=False)  # A slice, to a thread that is still busy.
     # What was beyond its share and the list may not have yet, and whether it fits now.
     _left: dict[Message, Callable[[], bool]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._networks = places_of(self.network_threads)
+        self._networks = limiters_of(self.network_threads)
 
     def answer(self, job_id: UUID, slice_index: int) -> None:
         """Work on the slice whose turn it is, and publish a message again while there is more.
@@ -99,25 +99,25 @@ class Work:
         """
         for _ in range(TRIES_MAX):
             with self._lock:
-                taken, more = self._claim_slice(job_id, slice_index)
-            if taken is None:
+                claimed, more = self._claim_slice(job_id, slice_index)
+            if claimed is None:
                 return
             if more is not None:
-                self._ring(slice_message(more.id, more.part))
-            if self._work(taken):
+                self._wake(slice_message(more.id, more.part))
+            if self._work(claimed):
                 return
-        self._ring(slice_message(job_id, slice_index))  # The read model is far behind; try again.
+        self._wake(slice_message(job_id, slice_index))  # The read model is far behind; try again.
 
     def in_turn(
         self, network: str, organization_id: UUID, message: Message, work: Callable[[], object]
     ) -> None:
         """Do the work of a message, or leave it until a thread of the network is free for it."""
-        places = self._networks[network]
+        limiter = self._networks[network]
         held = ExitStack()
         try:
-            held.enter_context(places.slot(organization_id))
+            held.enter_context(limiter.slot(organization_id))
         except (RateLimited, ServiceUnavailable):
-            self._leave(message, lambda: places.has_slot(organization_id))
+            self._leave(message, lambda: limiter.has_slot(organization_id))
             return
         try:
             with held:
@@ -133,27 +133,27 @@ class Work:
         if mine:
             self.counters.move(SLICES, mine, self._me, self._me, now + LEASE)
         self.counters.forget(SLICES)
-        with self._looking(now) as look:
+        with self._due_now(now) as due:
             with self._lock:
-                found = next(self._free_slices(look), None)
-            asked = self._free_others(look)
-            fees = {each for each in look.owners if each.startswith("fee ")}
+                found = next(self._free_slices(due), None)
+            others = self._free_others(due)
+            fees = {each for each in due.owners if each.startswith("fee ")}
         if found is not None:
-            self._ring(slice_message(found.id, found.part))
+            self._wake(slice_message(found.id, found.part))
         if fees and not fees <= {key for key, *_ in self.counters.claims(FEES)}:
-            self._ring(fees_message())
-        if asked and self.publisher.backlog("provision") <= BACKLOG_MAX:
-            self._ask(asked, now)
+            self._wake(fees_message())
+        if others and self.publisher.backlog("provision") <= BACKLOG_MAX:
+            self._send(others, now)
 
-    def _ask(self, asked: Sequence[Due], now: datetime) -> None:
-        for each in asked:
-            pause = min(max(now - each.due_at, ASKED_MIN), ASKED_MAX)
+    def _send(self, others: Sequence[Due], now: datetime) -> None:
+        for each in others:
+            pause = min(max(now - each.due_at, AGAIN_MIN), AGAIN_MAX)
             if self.counters.claim(SLICES, _key(each), self._me, now + pause):
                 self._serve(each.owner)
                 self.publisher.publish(saga_message(each.kind, each.id))
 
     @contextmanager
-    def _looking(self, now: datetime, kind: Kind | Literal[""] = "") -> Iterator[_Look]:
+    def _due_now(self, now: datetime, kind: Kind | Literal[""] = "") -> Iterator[_DueNow]:
         """Look at what is due; the claims first, so that what is newer is the list."""
         claims = self.counters.claims(SLICES)
         with self.database.reading() as connection:
@@ -163,37 +163,37 @@ class Work:
             busy |= {*self._mine}  # Even if they could not be renewed.
             held = Counter(_whose(key) for key, *_, holder in claims if holder is not None)
             owners.sort(key=lambda each: (held[_whose(each)], self._served.get(each, 0)))
-            yield _Look(connection, now, owners, busy, Counter(map(_whose, busy)))
+            yield _DueNow(connection, now, owners, busy, Counter(map(_whose, busy)))
 
-    def _free(self, look: _Look, owner: str, most: int) -> list[Due]:
-        limit = look.counts[_whose(owner)] + most
-        found = self.due_list.first(look.connection, owner, look.now, limit)
-        return [each for each in found if _key(each) not in look.busy][:most]
+    def _free(self, due: _DueNow, owner: str, most: int) -> list[Due]:
+        limit = due.counts[_whose(owner)] + most
+        found = self.due_list.first(due.connection, owner, due.now, limit)
+        return [each for each in found if _key(each) not in due.busy][:most]
 
-    def _free_slices(self, look: _Look) -> Iterator[Due]:
+    def _free_slices(self, due: _DueNow) -> Iterator[Due]:
         """Find the slices that may be taken here, at most two of each organization."""
-        for owner in (each for each in look.owners if each.startswith("slice ")):
-            free = self._free(look, owner, 2)
+        for owner in (each for each in due.owners if each.startswith("slice ")):
+            free = self._free(due, owner, 2)
             if free and not self._may_claim(owner):
                 self._is_left = True
                 continue
             yield from free
 
-    def _free_others(self, look: _Look) -> list[Due]:
+    def _free_others(self, due: _DueNow) -> list[Due]:
         """Find what else is due and was not asked for lately, of each owner in turn."""
-        owners = [each for each in look.owners if not each.startswith(("slice ", "fee "))]
-        theirs = (self._free(look, owner, ASKED_AT_ONCE) for owner in owners[:ASKED_AT_ONCE])
+        owners = [each for each in due.owners if not each.startswith(("slice ", "fee "))]
+        theirs = (self._free(due, owner, MESSAGES_MAX) for owner in owners[:MESSAGES_MAX])
         in_turn = chain.from_iterable(zip_longest(*theirs))
-        return [*islice(filter(None, in_turn), ASKED_AT_ONCE)]
+        return [*islice(filter(None, in_turn), MESSAGES_MAX)]
 
     def _claim_slice(self, job_id: UUID, slice_index: int) -> tuple[Due | None, Due | None]:
         """Take the next slice; return it, and another one that could be taken as well."""
         for _ in range(TRIES_MAX):
             now = self.clock()
-            with self._looking(now, "slice") as look:
-                new = self._unknown(look, job_id, slice_index)
+            with self._due_now(now, "slice") as due:
+                new = self._unknown(due, job_id, slice_index)
                 found = [new] if new is not None else []
-                found += islice(self._free_slices(look), 2)
+                found += islice(self._free_slices(due), 2)
             if not found:
                 return None, None
             this, *others = found
@@ -204,9 +204,9 @@ class Work:
                 return this, next((each for each in others if self._may_claim(each.owner)), None)
         return None, None
 
-    def _unknown(self, look: _Look, job_id: UUID, slice_index: int) -> Due | None:
+    def _unknown(self, due: _DueNow, job_id: UUID, slice_index: int) -> Due | None:
         """Return the slice that a message names, if the list does not have it yet."""
-        if self.due_list.knows(look.connection, job_id):
+        if self.due_list.knows(due.connection, job_id):
             return None
         job = self.log.find(BulkJob, job_id)
         if job is None:
@@ -214,7 +214,7 @@ class Work:
             return None
         at = job.created.timestamp
         this = Due(job_id, slice_index, owner_of("slice", job.organization_id), at, at)
-        if _key(this) in look.busy or not job.open_items(slice_index):
+        if _key(this) in due.busy or not job.open_items(slice_index):
             return None
         if not self._may_claim(this.owner):
             self._leave(slice_message(job_id, slice_index), lambda: self._may_claim(this.owner))
@@ -225,8 +225,8 @@ class Work:
         return [*self._mine.values()].count(owner) < share_of(self.threads)
 
     def _serve(self, owner: str) -> None:
-        self._turn += 1
-        self._served[owner] = self._turn
+        self._round += 1
+        self._served[owner] = self._round
 
     def _work(self, this: Due) -> bool:
         """Work on a slice and release it; False if it had ended before."""
@@ -234,7 +234,7 @@ class Work:
         try:
             position = self.bulk_lookup.work(this.id, this.part)
             has_ended = not position
-        except NotNow:  # Not a failure: a beat rings again after the rest.
+        except NotNow:  # Not a failure: a beat asks again after the pause.
             rest = self._rest_after_failure(this)
         except Exception:
             rest = self._rest_after_failure(this)
@@ -247,7 +247,7 @@ class Work:
                 until = self.clock() + rest
                 self.counters.move(SLICES, [_key(this)], self._me, None, until, position)
             if left:
-                self._ring(slice_message(this.id, this.part))
+                self._wake(slice_message(this.id, this.part))
             self._publish_left()
         return not has_ended
 
@@ -256,10 +256,10 @@ class Work:
         with suppress(Exception):  # The log itself may be in trouble.
             job = self.log.get(BulkJob, this.id)
             starts = job.attempts.get(this.part, 1)
-            return RESTS[min(starts, len(RESTS)) - 1]
-        return RESTS[0]
+            return PAUSES[min(starts, len(PAUSES)) - 1]
+        return PAUSES[0]
 
-    def _ring(self, message: Message) -> None:
+    def _wake(self, message: Message) -> None:
         """Publish a message that says there is work, unless one is waiting already."""
         with suppress(Exception):  # Whatever the broker raises, the next beat publishes again.
             if not self.publisher.backlog(message.queue):

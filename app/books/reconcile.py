@@ -16,6 +16,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal, get_args
+from uuid import UUID
 
 from app.books.postings import COSTLY, LEFT_OVER, work_of
 from domain.accounts.wallet import SANDBOX_DEPOSIT, Wallet
@@ -109,10 +110,10 @@ def _text(data: bytes, encoding: str | None) -> str:
         encoding = "utf-16" if wide else "utf-8-sig"
     try:
         return data.decode(encoding)
-    except LookupError:
-        message = f"there is no encoding {encoding}"
     except UnicodeDecodeError as error:
         message = f"is not {error.encoding}: see byte {error.start}; --encoding names another one"
+    except (LookupError, UnicodeError):
+        message = f"there is no encoding {encoding}"
     raise FileRefused([message])
 
 
@@ -123,10 +124,10 @@ def _body(text: str, layout: Layout) -> tuple[list[Row], list[int]]:
         rows = rows_in(text, separator)
         for index, (_, row) in enumerate(rows):
             head = [_plain(cell) for cell in row]
-            if set(wanted) <= set(head):
+            if all(head.count(each) == 1 for each in wanted):
                 _check_width(rows[index + 1 :], len(head))
                 return rows[index + 1 :], [head.index(each) for each in wanted]
-    raise FileRefused([f"no line has the columns {', '.join(map(repr, layout.columns))}"])
+    raise FileRefused([f"no line has each of {', '.join(map(repr, layout.columns))} once"])
 
 
 def _plain(name: str) -> str:
@@ -170,8 +171,8 @@ def dates_in(cells: Iterable[tuple[int, str]], column: str = "") -> list[date]:
 def _pattern(mark: Mark) -> re.Pattern[str]:
     point, group = (".", ",") if mark == "point" else (",", ".")
     return re.compile(
-        rf"(?P<sign>[-+−]?)(?P<whole>[1-9][0-9]{{0,2}}(?:['’ {group}][0-9]{{3}})+|[0-9]{{1,12}})"
-        rf"(?:{re.escape(point)}(?P<fraction>[0-9]{{1,6}})0*)?(?P<end>-?)"
+        rf"(?P<sign>[-+−]?)(?P<whole>[1-9][0-9]{{0,2}}(?:['’ {group}][0-9]{{3}}){{,4}}"
+        rf"|[0-9]{{1,12}})(?:{re.escape(point)}(?P<fraction>[0-9]{{1,6}})0*)?(?P<end>-?)"
     )
 
 
@@ -210,6 +211,7 @@ class Ours:
     """What the log knows under a reference; `amount_micros` is None for a cost that is not known.
 
     `position` and `at` are those of its first event. `left_over`: nobody uses what it paid for.
+    `organization_id` is None where it is of several, or of none.
     """
 
     position: int
@@ -217,6 +219,7 @@ class Ours:
     reference: str
     amount_micros: int | None
     currency: str | None
+    organization_id: UUID | None = None
     left_over: bool = False
     reverses: str = ""  # The deposit, by whose reference a bank may name it too.
     settles: Settled = NOTHING  # What a line of the bank for this would book.
@@ -297,6 +300,8 @@ def _by_reference(theirs: Iterable[Theirs], shared: Container[str]) -> dict[_Key
 
 
 def _sum(one: Ours, other: Ours) -> Ours:
+    if one.organization_id != other.organization_id:
+        one = replace(one, organization_id=None)
     if one.amount_micros is None or other.amount_micros is None or one.currency != other.currency:
         return replace(one, amount_micros=None, currency=None)
     return replace(one, amount_micros=one.amount_micros + other.amount_micros)
@@ -318,7 +323,8 @@ def costs_of(
                 reference, left = None if micros == 0 else when, False
             if work.provider == provider and reference is not None:
                 currency = None if work.cost is None else work.cost.currency
-                yield Ours(position, event.timestamp, reference, micros, currency, left)
+                whose: UUID = event.organization_id  # type: ignore[attr-defined]  # Each has it.
+                yield Ours(position, event.timestamp, reference, micros, currency, whose, left)
 
 
 def deposits_of(log: Log, progress: Progress = ignore_progress) -> Iterator[Ours]:
@@ -326,15 +332,15 @@ def deposits_of(log: Log, progress: Progress = ignore_progress) -> Iterator[Ours
     invoices = dict[tuple[str | None, str], Ours]()
     for position, event in read_events(log, BANKED, progress):
         if isinstance(event, Wallet.Moved) and event.reference.type != SANDBOX_DEPOSIT:
-            facts = (event.reference.id, event.change_micros, event.currency)
-            named = Settled(event.transaction_id, None, event.reference.id, event.organization_id)
-            reverses = event.metadata.get("deposit", "")
+            whose, reverses = event.organization_id, event.metadata.get("deposit", "")
+            facts = (event.reference.id, event.change_micros, event.currency, whose)
+            named = Settled(event.transaction_id, None, event.reference.id, whose)
             yield Ours(position, event.timestamp, *facts, reverses=reverses, settles=named)
         elif isinstance(event, Settlement.Booked) and event.settles is None:
-            facts = (event.reference, -event.amount_micros, event.currency)
+            owed = (event.reference, -event.amount_micros, event.currency)
             key = event.provider, event.reference
             its = Settled(event.originator_id, *key)
-            invoices[key] = Ours(position, event.timestamp, *facts, settles=its)
+            invoices[key] = Ours(position, event.timestamp, *owed, settles=its)
             if event.number % 2:  # It takes the invoice back.
                 del invoices[key]
     yield from invoices.values()

@@ -91,7 +91,7 @@ from domain.links.notifications import Notifications
 from domain.links.plan_change import PlanChange
 from domain.links.readings import LinkReadings
 from domain.links.set_status import SetStatus
-from domain.links.waiting import places_of
+from domain.links.waiting import limiters_of
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
 from domain.lookups.bulk_commands import BulkCancel, BulkCreate
@@ -268,7 +268,7 @@ class Container:
     # What operators watch.
 
     observed = part(Observed)
-    metrics = part(lambda c: Metrics(c.observed.askers, WAITING_MAX))
+    metrics = part(lambda c: Metrics(c.observed.queries, WAITING_MAX))
 
     # Own stores. A new one is a part here, and its tables go into a set of `own_tables`.
 
@@ -600,7 +600,7 @@ class Container:
     )
     # A gauge shows how many requests wait for a network.
     waiting = part(
-        lambda c: places_of(
+        lambda c: limiters_of(
             WAITING_MAX // len(c.settings.networks), c.metrics.waiting.track_inprogress
         )
     )

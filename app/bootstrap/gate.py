@@ -38,12 +38,12 @@ logger = logging.getLogger(__name__)
 class ClockCheck:
     """Tells why this machine's clock must not be believed, as of the last comparison.
 
-    SQLite has no clock of its own (`ask` returns None), so there the clock is never wrong. While
+    SQLite has no clock of its own (`query` returns None), so there the clock is never wrong. While
     the database does not answer, the last comparison counts.
     """
 
     def __init__(self, local: Clock, query: Callable[[], datetime | None]) -> None:
-        self.local, self.ask = local, query
+        self.local, self.query = local, query
         self.monotonic = time.monotonic
         self.off_s = 0.0  # How far the database's clock is ahead of this machine's.
         self.wrong: str | None = None  # What the last comparison has found.
@@ -98,7 +98,7 @@ class ClockCheck:
         before, started_s = self.local(), self.monotonic()
         self._due_s = started_s + CHECK_S
         try:
-            answer = self.ask()
+            answer = self.query()
         except Exception as error:  # noqa: BLE001 - Other code reports errors of the database.
             logger.debug("the database could not be asked for its time: %s", type(error).__name__)
             return self.reason()

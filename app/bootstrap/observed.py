@@ -15,8 +15,8 @@ from app.watch.gauges import (
     DECIDING,
     PROVIDER_GAUGES,
     WITH_BROKER,
-    Asker,
     ProcessName,
+    SharedQuery,
     Values,
     behind_s,
 )
@@ -58,7 +58,7 @@ class Observed:
         """Answer from the parts of another container from now on."""
         self._parts = parts
 
-    def askers(self, role: ProcessName) -> list[Asker[Values]]:
+    def queries(self, role: ProcessName) -> list[SharedQuery[Values]]:
         """Return the questions of a process."""
         parts: dict[str, Callable[[], Values]] = {"followers": self.followers, "work": self.work}
         if role in WITH_BROKER:
@@ -68,7 +68,7 @@ class Observed:
             parts |= {"readings": self.readings, "webhooks": self.webhooks}
         if role in DECIDING:
             parts["provider"] = self.providers_up
-        return [Asker(name, read) for name, read in parts.items()]
+        return [SharedQuery(name, read) for name, read in parts.items()]
 
     def follower_lags(self) -> list[tuple[Lag, float | None]]:
         parts = self._opened()

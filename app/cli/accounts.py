@@ -2,14 +2,15 @@
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import wraps
 from pathlib import Path
 from typing import Any, get_args
 from uuid import UUID
 
 import click
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from app.bootstrap.known_keys import record_pepper
 from app.cli.arguments import (
@@ -23,6 +24,7 @@ from app.cli.arguments import (
     Text,
     id_argument,
     matched,
+    month_option,
     org_option,
     organization_argument,
 )
@@ -44,17 +46,22 @@ from domain.accounts.organization import (
     not_over,
 )
 from domain.accounts.refund_by_hand import HandRefund
-from domain.accounts.wallet import BOOKED, Metadata, Wallet, wallet_id
+from domain.accounts.wallet import BOOKED, Adjustment, Metadata, Wallet, wallet_id
 from domain.cause import Cause
 from domain.errors import refuse
-from domain.money import format_amount
+from domain.finance.month import Month
+from domain.finance.statement import Months
+from domain.months import month_of
 from projections.engine.reader import read_events
-from projections.engine.shape import Moment, Shape, amount_of
+from projections.engine.shape import amount_of, pick
 from projections.models.organizations import OrganizationRow
+from projections.models.proposals import DECIDED
 from projections.models.wallets import WalletRow
 
 HOUR = timedelta(hours=1)
 NO_CHARGES = {"refund", *BOOKED}
+OF_ADJUSTMENTS = (Adjustment.Approved, Adjustment.Rejected)  # Of earlier releases.
+DECISIONS = (Proposal.Granted, *DECIDED, *OF_ADJUSTMENTS)
 SHOWN_ONCE = "The secret is not kept and cannot be shown again."
 KEY_IS_KNOWN = (
     "The key is not kept and cannot be shown again. You have seen it, so its holder should now run "
@@ -81,6 +88,21 @@ operator = subject.add(
     need the key of an operator who may do that, in OPERATOR_KEY or the file that OPERATOR_KEY_FILE
     names. Events keep who it was.""",
 )
+
+
+def may_wait(command: Callable[..., Said]) -> Callable[..., Said]:
+    """Let a command that makes a secret tell what has to be approved first, in its place."""
+
+    @wraps(command)
+    def run(session: Session, **given: Any) -> Said:
+        try:
+            return command(session, **given)
+        except WaitsForApproval as waits:
+            facts = _proposal(session, waits.proposal)
+            return Said(facts, [facts, RUN_AGAIN])
+
+    return run
+
 
 org_argument = id_argument("organization_id")
 client_argument = click.argument("client_id", metavar="ID")
@@ -120,45 +142,31 @@ COLOUR = Text("#rrggbb|none", _read_colour, "{!r} is not a colour such as #1a4fa
 LOGO = Text("file|none", _read_logo, f"{{!r}} is not a {LOGO_RULE}, or none")
 
 
-class _Organization(Shape):
-    id: UUID
-    name: str
-    status: str
-    price_per_lookup: str | None  # Its own; None: the general one. So is `rate_limit`.
-    monthly_link_fee: str
-    lookup_enabled: bool
-    rate_limit: int | None
-    spending_limit: str | None
-    wallet: Facts | None
-    proposals: list[UUID] | UnsetType = UNSET  # What waits for another operator.
-    customer_number: str | UnsetType = UNSET
-    brand_colour: str | UnsetType = UNSET
-    brand_logo_bytes: int | UnsetType = UNSET
-
-
 def _organization(
-    its: Organization | OrganizationRow,
-    wallet: Wallet | WalletRow | None,
-    proposed: Sequence[Proposal] = (),
-) -> _Organization:
-    return _Organization.of(
+    its: Organization | OrganizationRow, wallet: Wallet | WalletRow | None, **more: Any
+) -> Facts:
+    return pick(
+        "id name status price_per_lookup monthly_link_fee lookup_enabled rate_limit spending_limit "
+        "wallet",
         its,
-        proposals=[each.id for each in proposed] or UNSET,
-        price_per_lookup=amount_of(its.price_micros),
+        price_per_lookup=amount_of(its.price_micros),  # Its own; None: the general one.
         rate_limit=its.rate_limit_per_minute,
-        wallet=wallet
-        and {"balance": format_amount(wallet.balance_micros), "currency": wallet.currency},
+        wallet=wallet and pick("balance currency", wallet),
+        **more,
     )
 
 
 def _organization_now(
     session: Session, its: Organization, proposed: Sequence[Proposal] = ()
-) -> _Organization:
-    shown = _organization(its, session.container.log.find(Wallet, wallet_id(its.id)), proposed)
-    shown.customer_number = its.customer_number or UNSET
-    shown.brand_colour = its.brand_colour or UNSET
-    shown.brand_logo_bytes = len(b64decode(its.brand_logo or "")) or UNSET
-    return shown
+) -> Facts:
+    return _organization(
+        its,
+        session.container.log.find(Wallet, wallet_id(its.id)),
+        proposals=[each.id for each in proposed] or UNSET,  # They wait for another operator.
+        customer_number=its.customer_number or UNSET,
+        brand_colour=its.brand_colour or UNSET,
+        brand_logo_bytes=len(b64decode(its.brand_logo or "")) or UNSET,
+    )
 
 
 @org.command("create", right="money")
@@ -170,7 +178,7 @@ def _organization_now(
 @click.option("--no-wallet", is_flag=True, help="Open none; `org set --wallet` does so later.")
 def create_organization(
     session: Session, *, name: str, price: int | str | None, fee_micros: int, no_wallet: bool
-) -> _Organization:
+) -> Facts:
     """Register an organization, active and with an empty wallet.
 
     Once there is an approval limit, a price or fee of its own waits for another operator.
@@ -190,7 +198,7 @@ def create_organization(
 
 
 @org.command("list", right=None)
-def list_organizations(session: Session) -> list[_Organization]:
+def list_organizations(session: Session) -> list[Facts]:
     """List all organizations, oldest first."""
     wallets = session.container.wallets
     rows, read = session.read(session.container.organizations.all), session.container.views.read
@@ -221,9 +229,7 @@ def list_organizations(session: Session) -> list[_Organization]:
 @click.option("--brand-colour", "colour", type=COLOUR, help="Of its travellers' pages.")
 @click.option("--brand-logo", "logo", type=LOGO, help=f"On these pages: a {LOGO_RULE}.")
 @click.option("--wallet", "with_wallet", is_flag=True, help="Open the wallet that it lacks.")
-def change(
-    session: Session, organization_id: UUID, *, with_wallet: bool, **given: Any
-) -> _Organization:
+def change(session: Session, organization_id: UUID, *, with_wallet: bool, **given: Any) -> Facts:
     """Change an organization: its status, what it pays, what it may use, and its limits.
 
     `suspended` and `inactive` refuse its requests, the latter because it is not a customer at
@@ -277,21 +283,10 @@ def _or_none(value: int | str | None) -> int | None:
     return None if isinstance(value, str) else value
 
 
-class _Client(Shape):
-    client_id: str
-    organization: UUID | None  # None for a machine-to-machine client.
-    scopes: Sequence[str]
-    revoked: bool
-    created_at: Moment | UnsetType = UNSET  # This and the next are listed.
-    old_secret_ends: datetime | UnsetType | None = UNSET
-
-
-class _Secret(Shape):
-    client_id: str
-    client_secret: str
-    organization: UUID | None
-    scopes: Sequence[str]
-    old_secret_ends: datetime | UnsetType = UNSET  # Of a new secret in place of an old one.
+CLIENT, SECRET = (
+    "client_id organization scopes revoked",
+    "client_id client_secret organization scopes",
+)
 
 
 @client.command("create", right="keys")
@@ -304,6 +299,7 @@ class _Secret(Shape):
     type=click.Choice(SCOPES),
     help="One of many; none, or exactly the first four: all, also later ones.",
 )
+@may_wait
 def create_client(
     session: Session, *, organization_id: UUID | None, m2m: bool, scopes: Sequence[str]
 ) -> Said:
@@ -316,36 +312,33 @@ def create_client(
         misuse("give either --org or --m2m")
     secret, container = new_client_secret(), session.container
     record_pepper(container)
-    try:
-        made = container.accounts.register_client(
-            session.cause,
-            client_id=new_client_id(),
-            secret_hash=container.secret_hasher.hash(secret),
-            organization_id=organization_id,
-            scopes=list(dict.fromkeys(scopes)),
-        )
-    except WaitsForApproval as waits:
-        return _requested(session, waits)
-    facts = _Secret.of(made, client_secret=secret)
+    made = container.accounts.register_client(
+        session.cause,
+        client_id=new_client_id(),
+        secret_hash=container.secret_hasher.hash(secret),
+        organization_id=organization_id,
+        scopes=list(dict.fromkeys(scopes)),
+    )
+    facts = pick(SECRET, made, client_secret=secret)
     return Said(facts, [facts, SHOWN_ONCE])
 
 
 @client.command("list", right=None)
-def list_clients(session: Session) -> list[_Client]:
+def list_clients(session: Session) -> list[Facts]:
     """List all clients, oldest first, including revoked ones."""
     now = session.container.clock()
     found = session.read(session.container.clients.all)
     return [
-        _Client.of(row, created_at=row.created_at, old_secret_ends=not_over(row.old_until, now))
+        pick(f"{CLIENT} created_at", row, old_secret_ends=not_over(row.old_until, now))
         for row in found
     ]
 
 
 @client.command("revoke", right="keys")
 @client_argument
-def revoke_client(session: Session, client_id: str) -> _Client:
+def revoke_client(session: Session, client_id: str) -> Facts:
     """Refuse the secrets and tokens of a client for ever."""
-    return _Client.of(session.container.accounts.revoke_client(client_id, session.cause))
+    return pick(CLIENT, session.container.accounts.revoke_client(client_id, session.cause))
 
 
 @client.command("rotate-secret", right="keys")
@@ -359,6 +352,7 @@ def revoke_client(session: Session, client_id: str) -> _Client:
     metavar="HOURS",
     help="How long the secret before it stays good; 0: it ends at once.",
 )
+@may_wait
 def rotate_secret(session: Session, client_id: str, hours: int) -> Said:
     """Give a client a new secret; the one before it stays good for a while.
 
@@ -368,42 +362,10 @@ def rotate_secret(session: Session, client_id: str, hours: int) -> Said:
     secret, container = new_client_secret(), session.container
     record_pepper(container)
     cause, secret_hash = session.cause, container.secret_hasher.hash(secret)
-    try:
-        changed = container.accounts.rotate_secret(client_id, secret_hash, cause, hours * HOUR)
-    except WaitsForApproval as waits:
-        return _requested(session, waits)
-    facts = _Secret.of(changed, client_secret=secret, old_secret_ends=changed.old_until or cause.at)
+    changed = container.accounts.rotate_secret(client_id, secret_hash, cause, hours * HOUR)
+    ends = changed.old_until or cause.at
+    facts = pick(SECRET, changed, client_secret=secret, old_secret_ends=ends)
     return Said(facts, [facts, SHOWN_ONCE])
-
-
-class _Wallet(Shape):
-    organization: UUID
-    balance: str
-    currency: str
-    open_claim: str | UnsetType = UNSET  # What it owes for reversed deposits.
-    # What a command has done with it, or proposes.
-    adjustment: UUID | UnsetType = UNSET
-    proposal: UUID | UnsetType = UNSET
-    state: str | UnsetType = UNSET
-    transaction_id: UUID | UnsetType = UNSET
-    amount: str | UnsetType = UNSET
-
-
-class _Proposal(Shape):
-    id: UUID
-    kind: str
-    organization: UUID | None
-    amount: str | None
-    reference: str
-    reason: str
-    transaction: UUID | None
-    subject: str | None  # An operator or client; and which rights or scopes it gets.
-    may: Sequence[str] | None
-    deposit: str | UnsetType  # Which one a reversal takes back.
-    value_date: str | UnsetType
-    proposed_by: Named
-    proposed_at: datetime
-    state: str  # `void`: whoever has proposed it is revoked.
 
 
 reason_option = click.option(
@@ -418,7 +380,7 @@ value_date_option = click.option(
 @organization_argument
 @click.argument("amount", type=ABOVE_ZERO, metavar="AMOUNT")
 @click.option("--reference", required=True, type=WORDS, help="Of the payment; once for each.")
-def deposit(session: Session, organization_id: UUID, amount: int, reference: str) -> _Wallet:
+def deposit(session: Session, **given: Any) -> Facts:
     """Take in a payment.
 
     Above the approval limit, alone or with what you have deposited and adjusted today, it is only
@@ -426,7 +388,7 @@ def deposit(session: Session, organization_id: UUID, amount: int, reference: str
 
     The same reference twice is one deposit; with another amount it is refused.
     """
-    return _booked(session, "deposit", (organization_id, amount, reference))
+    return _booked(session, "deposit", **given)
 
 
 @wallet.command("adjust", right="money", context_settings=AMOUNTS_MAY_BE_NEGATIVE)
@@ -434,9 +396,7 @@ def deposit(session: Session, organization_id: UUID, amount: int, reference: str
 @click.argument("amount", type=NOT_ZERO, metavar="AMOUNT")
 @click.option("--reference", required=True, type=WORDS, help="Of the correction; once for each.")
 @reason_option
-def adjust(
-    session: Session, organization_id: UUID, amount: int, reference: str, **facts: Any
-) -> _Wallet:
+def adjust(session: Session, **given: Any) -> Facts:
     """Correct a balance; a negative AMOUNT takes money away, but never below zero.
 
     Above the approval limit, alone or with what you have deposited and adjusted today, it is only
@@ -444,7 +404,7 @@ def adjust(
 
     The same reference twice is one correction; with another amount or reason it is refused.
     """
-    return _booked(session, "adjustment", (organization_id, amount, reference), **facts)
+    return _booked(session, "adjustment", **given)
 
 
 @wallet.command("reverse", right="money")
@@ -454,9 +414,7 @@ def adjust(
 @reason_option
 @value_date_option
 @click.option("--amount", type=ABOVE_ZERO, help="A part; else all of the deposit.")
-def reverse(
-    session: Session, organization_id: UUID, amount: int | None, reference: str, **facts: Any
-) -> _Wallet:
+def reverse(session: Session, **given: Any) -> Facts:
     """Take back the deposit with the reference DEPOSIT: its payer has got the money back.
 
     What the wallet lacks is owed: while such a claim is open nothing can be bought, and whatever
@@ -465,7 +423,7 @@ def reverse(
     Waits for another operator as a deposit does. A deposit is reversed once: the same command again
     is one reversal, with another reference or amount it is refused.
     """
-    return _booked(session, "reversal", (organization_id, amount, reference), **facts)
+    return _booked(session, "reversal", **given)
 
 
 @wallet.command("payout", right="money", context_settings=AMOUNTS_MAY_BE_NEGATIVE)
@@ -474,14 +432,12 @@ def reverse(
 @click.option("--reference", required=True, type=WORDS, help="Of the payment; once for each.")
 @reason_option
 @value_date_option
-def pay_out(
-    session: Session, organization_id: UUID, amount: int, reference: str, **facts: Any
-) -> _Wallet:
+def pay_out(session: Session, **given: Any) -> Facts:
     """Pay AMOUNT back to a partner, never more than the wallet holds; you tell the bank.
 
     Waits for another operator as a deposit does. The same reference twice is one payout.
     """
-    return _booked(session, "payout", (organization_id, amount, reference), **facts)
+    return _booked(session, "payout", **given)
 
 
 @wallet.command("refund", right="money")
@@ -491,7 +447,7 @@ def pay_out(
 @click.option("--amount", type=ABOVE_ZERO, help="A part; else all that is left of the charge.")
 def refund(
     session: Session, transaction_id: UUID, reference: str, reason: str, amount: int | None
-) -> _Wallet:
+) -> Facts:
     """Give back the charge TRANSACTION, or what is left of it; never more than that.
 
     Above the approval limit, with what was given back of the charge before, it is only proposed,
@@ -504,34 +460,61 @@ def refund(
     stream_id, metadata = _charged_for(session, transaction_id)
     request = HandRefund(transaction_id, reference, reason, amount, metadata)
 
-    def give_back() -> _Wallet:
+    def give_back() -> Facts:
         done = accounts.refund(stream_id, request, cause)
-        given = done.refund
-        return _wallet(
-            accounts.wallet(done.organization_id),
-            transaction_id=given.transaction_id,
-            amount=format_amount(given.amount_micros),
-        )
+        facts = pick("transaction_id amount", done.refund)
+        return _wallet(accounts.wallet(done.organization_id), **facts)
 
     return _moved(session, give_back)
 
 
 @wallet.command("show", right=None)
 @organization_argument
-def show_wallet(session: Session, organization_id: UUID) -> _Wallet:
+def show_wallet(session: Session, organization_id: UUID) -> Facts:
     """Show a balance as the log has it now."""
     return _wallet(session.container.accounts.wallet(organization_id))
 
 
 @adjustments.command("list", right=None)
-def list_waiting(session: Session) -> list[_Proposal]:
-    """List what waits, the oldest first."""
-    return [_proposal(session, each) for each in _waiting(session)]
+@month_option("Instead: what was decided in this month, by the cut-off of the statements.")
+def list_proposals(session: Session, month: str | None) -> list[Facts]:
+    """List what waits, the oldest first.
+
+    With --month it lists from the log who has approved or rejected what, and who had proposed it.
+    What was `granted` is made, `used`, by who has proposed it.
+    """
+    if month is None:
+        return [_proposal(session, each) for each in _waiting(session)]
+    decided = [*_decisions(session, month)]
+    if not decided and month > month_of(session.container.clock()):
+        refuse(f"month {month} has not begun")
+    return decided
+
+
+def _decisions(session: Session, month: str) -> Iterator[Facts]:
+    """Yield what was decided in a month, in the order of the log; once it is closed, for ever."""
+    months, proposed = Months(), dict[UUID, Proposal.Made | Adjustment.Proposed]()
+    uses = (Month.Closed, Proposal.Made, Adjustment.Proposed, *DECISIONS)
+    for position, event in read_events(session.container.log, uses, session.watch("Reading")):
+        its = months.of(event)
+        if isinstance(event, Proposal.Made | Adjustment.Proposed):
+            proposed[event.originator_id] = event
+        elif isinstance(event, DECISIONS) and its == month:
+            if event.originator_id not in proposed:
+                refuse(f"position {position} decides what nobody has proposed; see: audit verify")
+            yield _proposed(
+                session,
+                proposed[event.originator_id],
+                decision=event.TOPIC.rpartition(".")[2],
+                decided_by=session.named(event.actor),
+                decided_at=event.timestamp,
+                position=position,
+            )
 
 
 @adjustments.command("approve", right="approve")
 @id_argument("adjustment_id")
-def approve(session: Session, adjustment_id: UUID) -> _Proposal:
+def approve(session: Session, adjustment_id: UUID) -> Facts:
     """Do what another operator has proposed; your key must be one that you have made.
 
     A new operator, key, client or secret is then made by who has proposed it, with the same
@@ -551,7 +534,7 @@ def _who_refuses(session: Session, given: Given) -> str | None:
 
 @adjustments.command("reject", right="approve", who=_who_refuses)
 @id_argument("adjustment_id")
-def reject(session: Session, adjustment_id: UUID) -> _Proposal:
+def reject(session: Session, adjustment_id: UUID) -> Facts:
     """Refuse what was proposed for ever; its reference cannot be used again.
 
     An operator or a key may also be refused with the right `keys`.
@@ -564,27 +547,26 @@ def _waiting(session: Session) -> list[Proposal]:
     return [*map(container.accounts.waiting, session.read(container.proposals.all))]
 
 
-def _proposal(session: Session, waiting: Proposal) -> _Proposal:
-    made, state = waiting.made, str(waiting.state)
-    is_open = state in {"proposed", "granted"}
-    if is_open and session.container.operators.is_revoked(waiting.proposed_by):
-        state = "void"
-    return _Proposal.of(
-        waiting,
+def _proposal(session: Session, its: Proposal) -> Facts:
+    is_open = its.state in {"proposed", "granted"}
+    is_void = is_open and session.container.operators.is_revoked(its.proposed_by)
+    return _proposed(session, its.made, state="void" if is_void else its.state)
+
+
+def _proposed(session: Session, made: Proposal.Made | Adjustment.Proposed, **more: Any) -> Facts:
+    beside = () if isinstance(made, Proposal.Made) else ("transaction", "subject", "may")
+    day = getattr(made, "value_date", None)
+    return pick(
+        "id kind organization amount reference reason transaction subject may deposit value_date",
         made,
-        state=state,
-        transaction=made.transaction_id,
-        deposit=made.deposit or UNSET,
-        value_date=UNSET if made.value_date is None else str(made.value_date),
-        proposed_by=session.named(waiting.proposed_by),
-        proposed_at=waiting.created_on,
+        id=made.originator_id,
+        deposit=getattr(made, "deposit", None) or UNSET,
+        value_date=UNSET if day is None else str(day),
+        proposed_by=session.named(made.actor),
+        proposed_at=made.timestamp,
+        **dict.fromkeys(beside),
+        **more,
     )
-
-
-def _requested(session: Session, waits: WaitsForApproval) -> Said:
-    """Tell what waits for another operator before a secret is made."""
-    facts = _proposal(session, waits.proposal)
-    return Said(facts, [facts, RUN_AGAIN])
 
 
 def _charged_for(session: Session, transaction_id: UUID) -> tuple[UUID, Metadata]:
@@ -597,30 +579,29 @@ def _charged_for(session: Session, transaction_id: UUID) -> tuple[UUID, Metadata
     return UUID(found.reference.id), found.metadata
 
 
-def _wallet(its: Wallet, **done: Any) -> _Wallet:
-    return _Wallet.of(its, open_claim=amount_of(its.claim_micros) or UNSET, **done)
+def _wallet(its: Wallet, **done: Any) -> Facts:
+    """Return a wallet, what it owes for reversed deposits, and what was done with it, or waits."""
+    owed = amount_of(its.claim_micros) or UNSET
+    return pick("organization balance currency", its, open_claim=owed, **done)
 
 
-def _booked(
-    session: Session, kind: Moving, given: tuple[UUID, int | None, str], **facts: Any
-) -> _Wallet:
+def _booked(session: Session, kind: Moving, *, amount: int | None, **given: Any) -> Facts:
     """Book in a wallet, as `Accounts.move`."""
     cause, accounts = session.cause, session.container.accounts
 
-    def book() -> _Wallet:
-        made = accounts.move(kind, *given, cause, **facts)
+    def book() -> Facts:
+        made = accounts.move(kind, amount_micros=amount, cause=cause, **given)
         done: dict[str, Any] = {}
         if kind == "adjustment":
             done = {"adjustment": made.id, "state": "made"}
         elif kind != "deposit":
-            amount = format_amount(made.amount_micros)
-            done = {"transaction_id": made.transaction_id, "amount": amount}
+            done = pick("transaction_id amount", made)
         return _wallet(accounts.wallet(made.organization_id), **done)
 
     return _moved(session, book)
 
 
-def _moved(session: Session, move: Callable[[], _Wallet]) -> _Wallet:
+def _moved(session: Session, move: Callable[[], Facts]) -> Facts:
     """Move money and return the wallet with what was done; or else what waits for approval."""
     try:
         return move()
@@ -629,18 +610,7 @@ def _moved(session: Session, move: Callable[[], _Wallet]) -> _Wallet:
         assert proposal.organization_id is not None
         now = session.container.accounts.wallet(proposal.organization_id)
         named = "adjustment" if proposal.made.kind == "adjustment" else "proposal"
-        return _wallet(now, state=proposal.state, **{named: proposal.id})
-
-
-class _Operator(Shape):
-    id: UUID
-    name: str
-    may: Sequence[Right]
-    revoked: bool
-    key_made_at: datetime
-    locked_out_at: datetime | None
-    key_made_by: str | Named | None  # "self" once the holder has replaced the key.
-    void: list[UUID] | UnsetType = UNSET  # What they had proposed, which nobody can approve now.
+        return _wallet(now, **{named: proposal.id}, state=proposal.state)
 
 
 def _read_rights(value: str) -> list[Right]:
@@ -665,6 +635,7 @@ def _who_creates(session: Session, _: Given) -> str | None:
     type=Text("right,…", _read_rights, f"{{!r}} is not a list of: {', '.join(RIGHTS)}"),
     help=f"Of: {', '.join(RIGHTS)}.",
 )
+@may_wait
 def create_operator(session: Session, name: str, may: Sequence[list[Right]]) -> Said:
     """Create an operator; the key is printed only this once.
 
@@ -682,10 +653,7 @@ def create_operator(session: Session, name: str, may: Sequence[list[Right]]) -> 
 
     permit, register = container.accounts.approvals.permit, container.operators.register
     rights = [right for right in RIGHTS if any(right in each for each in may)]
-    try:
-        made = register(session.cause, name=name, may=rights, key_for=key_for, permit=permit)
-    except WaitsForApproval as waits:
-        return _requested(session, waits)
+    made = register(session.cause, name=name, may=rights, key_for=key_for, permit=permit)
     return _with_key(made, given[0])
 
 
@@ -699,9 +667,8 @@ def list_operators(session: Session, *, wants_acts: bool) -> list[Any]:
     """
     if wants_acts:
         return _acts(session)
-    operators = session.container.operators
-    names = operators.names()
-    return [_operator(each, Named.by(names, _key_maker(each))) for each in operators.all()]
+    operators = session.container.operators.all()
+    return [_operator(each, session.named(_key_maker(each))) for each in operators]
 
 
 def _who_rotates(session: Session, given: Given) -> str | None:
@@ -719,6 +686,7 @@ def _who_rotates(session: Session, given: Given) -> str | None:
 @operator.command("rotate-key", right="keys", who=_who_rotates)
 @id_argument("operator_id")
 @click.option("--locked-out", is_flag=True, help="Without a key, when all are lost.")
+@may_wait
 def rotate_key(session: Session, operator_id: UUID, **_: bool) -> Said:
     """Give an operator a new key; the one before it is refused at once.
 
@@ -735,16 +703,13 @@ def rotate_key(session: Session, operator_id: UUID, **_: bool) -> Said:
     record_pepper(container)
     cause, key_hash = session.cause, container.secret_hasher.hash(key)
     permit = container.accounts.approvals.permit
-    try:
-        rotated = container.operators.rotate_key(operator_id, key_hash, cause, permit)
-    except WaitsForApproval as waits:
-        return _requested(session, waits)
+    rotated = container.operators.rotate_key(operator_id, key_hash, cause, permit)
     return _with_key(rotated, key)
 
 
 @operator.command("revoke", right="keys")
 @id_argument("operator_id")
-def revoke_operator(session: Session, operator_id: UUID) -> _Operator:
+def revoke_operator(session: Session, operator_id: UUID) -> Facts:
     """Refuse an operator for ever; the last one who can create others stays.
 
     What they have proposed, and nobody has approved, is void.
@@ -755,18 +720,10 @@ def revoke_operator(session: Session, operator_id: UUID) -> _Operator:
 
 
 def _acts(session: Session) -> list[Facts]:
-    container = session.container
-    names = container.operators.names()
-    found = read_events(container.log, (OperatorAct.Done,), session.watch("Reading"))
+    found = read_events(session.container.log, (OperatorAct.Done,), session.watch("Reading"))
+    names, who = "at who act subject position actor", session.named
     return [
-        {
-            "at": event.timestamp,
-            "who": names.get(str(event.actor), event.actor),
-            "act": event.act,
-            "subject": event.subject,
-            "position": position,
-            "actor": event.actor,
-        }
+        pick(names, event, at=event.timestamp, who=who(event.actor).name, position=position)
         for position, event in found
         if isinstance(event, OperatorAct.Done)
     ]
@@ -796,13 +753,15 @@ def approvals(session: Session, above: int | str | None) -> Facts:
 
 
 def _with_key(its: Operator, key: str) -> Said:
-    facts = {"id": its.id, "name": its.name, "may": its.may, "key": key}
+    facts = pick("id name may key", its, key=key)
     return Said(facts, [facts] if its.has_own_key else [facts, KEY_IS_KNOWN])
 
 
 def _key_maker(its: Operator) -> str | None:
+    """Return who has made the present key: "self" once its holder has replaced it."""
     return "self" if its.has_own_key else its.key.actor
 
 
-def _operator(its: Operator, key_made_by: str | Named | None, **more: Any) -> _Operator:
-    return _Operator.of(its, key_made_at=its.key.timestamp, key_made_by=key_made_by, **more)
+def _operator(its: Operator, key_made_by: str | Named | None, **more: Any) -> Facts:
+    facts = {"key_made_at": its.key.timestamp, "key_made_by": key_made_by, **more}
+    return pick("id name may revoked key_made_at locked_out_at key_made_by", its, **facts)

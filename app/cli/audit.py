@@ -3,7 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Self
 from uuid import UUID
@@ -29,6 +29,7 @@ from projections.audit.report import Failure, Report
 from projections.audit.tree import CompactRange, leaf_hash, root_from_path
 from projections.audit.witnesses import Claim, Claims, StoredLeaves, Witness
 from projections.engine.rebuild import Progress
+from projections.engine.shape import pick
 from projections.models.transactions import replayed
 from projections.stores.checkpoints import StoredCheckpoint
 from workers.checkpoints import NotAccepted
@@ -88,11 +89,10 @@ def verify(
         witnesses = [*container.witnesses(), notes.claims(container)]
         report = audit_log(container.source, container.models, progress, witnesses)
     session.ok = report.ok
-    said, lists = asdict(report), ("losses", "failures", "checkpoints", "uncovered")
-    names = ("events", "position", "leaves", "trusted", "explained")
-    facts = {"ok": report.ok, **{each: said[each] for each in names}}
-    facts["trusted"] = report.trusted or None
-    return Said({**facts, **{name: said[name] for name in lists}}, [facts, *_in_words(report)])
+    names, behind = "ok events position leaves trusted explained", report.trusted or None
+    facts = pick(names, report, trusted=behind)
+    lists = pick("losses failures checkpoints uncovered", report)
+    return Said({**facts, **lists}, [facts, *_in_words(report)])
 
 
 def _in_words(report: Report) -> Iterator[str]:
@@ -151,16 +151,9 @@ def _sign(session: Session) -> StoredCheckpoint:
 
 def facts_of(signed: SignedCheckpoint) -> dict[str, Any]:
     """Return a checkpoint as commands print it."""
-    checkpoint = signed.checkpoint
-    return {
-        "position": checkpoint.position,
-        "size": checkpoint.size,
-        "root": checkpoint.root.hex(),
-        "at": checkpoint.at,
-        "key_id": signed.key_id,
-        "signature": b64encode(signed.signatures[0].signature).decode(),
-        "note": signed.note,
-    }
+    checkpoint, names = signed.checkpoint, "position size root at key_id signature note"
+    signature = b64encode(signed.signatures[0].signature).decode()
+    return pick(names, checkpoint, signed, root=checkpoint.root.hex(), signature=signature)
 
 
 @dataclass(frozen=True)
@@ -416,5 +409,5 @@ def import_file(
         if each.checkpoint.position > report.position:
             warn(f"{name}: signs events behind the end of the export, and was left out")
     session.ok = report.ok
-    facts = {"ok": report.ok, "events": report.events, "position": report.position}
+    facts = pick("ok events position", report)
     return Said({**facts, "failures": report.failures}, [facts])

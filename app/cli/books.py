@@ -18,9 +18,7 @@ from app.books.reader import Selection, read_transactions
 from app.books.reconcile import (
     FILE_BYTES_MAX,
     Layout,
-    Ours,
     Reconciliation,
-    Theirs,
     read_amounts,
     reconcile_costs,
     reconcile_deposits,
@@ -43,7 +41,7 @@ from app.cli.arguments import (
 )
 from app.cli.import_files import naming, read_account_file
 from app.cli.operation import Subject, misuse
-from app.cli.output import Named, Said, in_parts, show_stream, warn, written
+from app.cli.output import Said, in_parts, show_stream, warn, written
 from app.cli.session import Session
 from app.http.edge.media import csv_blocks
 from app.http.finance.replies import show_statement
@@ -56,7 +54,7 @@ from domain.log.log import Log
 from domain.money import format_amount
 from projections.audit.export import Export
 from projections.engine.rebuild import Progress
-from projections.engine.shape import amount_of
+from projections.engine.shape import pick
 from projections.models.transactions import COLUMNS
 
 Facts = dict[str, Any]
@@ -119,12 +117,12 @@ def replay(session: Session, **selected: Any) -> None:
     """
     selection = Selection(**selected)
     session.require_organization(selection.organization_id)
-    log, names = session.container.log, session.container.operators.names()
+    log = session.container.log
     rows = (
         {
             "organization": str(each.organization_id),
             **msgspec.to_builtins(each.entry),
-            "actor": Named.by(names, each.actor),
+            "actor": session.named(each.actor),
         }
         for each in read_transactions(log, selection, session.watch("Reading"))
     )
@@ -186,7 +184,11 @@ def trial_balance(session: Session, *, at: datetime | int | None, month: str | N
         found, unknown = its.closing, its.closing.unknown - its.opening.unknown
         lines = [*its.formatted()]
         facts = {"month": month, "final": its.is_final}
-    differences = [_money(micros, each) for each, micros in found.differences.items() if micros]
+    differences = [
+        {"amount": format_amount(micros), "currency": currency}
+        for currency, micros in found.differences.items()
+        if micros
+    ]
     session.ok = not differences
     facts |= {"ok": session.ok, "position": found.position}
     facts |= {"unknown_costs": unknown, "differences": differences}
@@ -299,28 +301,18 @@ def _booked(session: Session, found: Reconciliation, accepted: int, booking: str
 
 
 def _reconciled(found: Reconciliation, booked: Facts) -> Said:
-    here, ours = ("line", "reference"), ("position", "at", "reference")
+    ours, money = "position at organization reference amount currency", "amount currency"
     rows = {
-        "missing_here": [_row(each, *here) for each in found.missing_here],
-        "missing_there": [_row(each, *ours) for each in found.missing_there],
+        "missing_here": [pick(f"line reference {money}", each) for each in found.missing_here],
+        "missing_there": [pick(ours, each) for each in found.missing_there],
         "different": [
-            {"line": a.line, "position": b.position, "reference": b.reference}
-            | {"there": _row(a), "here": _row(b)}
-            for a, b in found.different
+            pick("line position organization reference", line, its)
+            | {"there": pick(money, line), "here": pick(money, its)}
+            for line, its in found.different
         ],
-        "left_over": [_row(each, *ours) for each in found.left_over],
+        "left_over": [pick(ours, each) for each in found.left_over],
     }
     return in_parts({"ok": found.ok, "matched": found.matched, **booked}, rows)
-
-
-def _row(each: Theirs | Ours, *names: str) -> Facts:
-    """Return some facts of a line or of what the log knows, and its amount."""
-    facts = {name: getattr(each, name) for name in names}
-    return {**facts, **_money(each.amount_micros, each.currency)}
-
-
-def _money(micros: int | None, currency: str | None) -> Facts:
-    return {"amount": amount_of(micros), "currency": currency}
 
 
 @audit.command("export", right=None)
@@ -380,8 +372,7 @@ def _export_events(
                 file.write(msgspec.json.encode(before) + b"\n")
     with written(out) as file:
         file.writelines(export.lines())
-    facts = {"events": export.events, "position": export.position}
-    return {**facts, "size": export.tree.size, "root": export.tree.root().hex()}
+    return pick("events position size root", export, export.tree, root=export.tree.root().hex())
 
 
 @months.command("close", right="audit")
@@ -447,9 +438,8 @@ def folder(  # noqa: PLR0913  # Its options.
 
 def _given(session: Session, accounts: Path, rates: Path | None) -> Given:
     with click.open_file(str(accounts), "rb") as file, naming(file):
-        given = Given(read_account_file(file.read()))
+        called = read_account_file(file.read())
     if rates is None:
-        return given
+        return Given(called)
     with click.open_file(str(rates), "rb") as file, naming(file):
-        table = Rates(file.read(FILE_BYTES_MAX), session.container.settings.currency)
-    return given._replace(rates=table)
+        return Given(called, Rates(file.read(FILE_BYTES_MAX), session.container.settings.currency))

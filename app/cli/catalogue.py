@@ -2,28 +2,21 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 from uuid import UUID
 
 import click
 import msgspec
 
 from app.bootstrap.providers import LOOKUPS, NETWORKS
-from app.cli.arguments import (
-    ABOVE_ZERO,
-    AT_LEAST_ZERO,
-    MOMENT,
-    Text,
-    id_argument,
-    matched,
-)
+from app.cli.arguments import ABOVE_ZERO, AT_LEAST_ZERO, MOMENT, Text, id_argument, matched
 from app.cli.import_files import FILE_BYTES_MAX, naming, read_plan_file
 from app.cli.operation import Subject, misuse
-from app.cli.output import Said, in_parts, warn, written
+from app.cli.output import Facts, Said, in_parts, warn, written
 from app.cli.session import Session
 from app.processes import providers as checks
 from app.processes.readiness import wrong_price
@@ -35,7 +28,7 @@ from domain.catalogue.supplied import Supplied
 from domain.catalogue.syncing import Markup, Synced, SyncRules
 from domain.errors import refuse
 from domain.money import format_amount
-from projections.engine.shape import Shape
+from projections.engine.shape import pick
 from projections.models.plans import PlanRow
 
 CENT_MICROS = 10_000
@@ -51,7 +44,7 @@ providers = subject.add("providers")
 plan_argument = id_argument("plan_id")
 
 
-def _line_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+def _line_of(entry: Facts) -> Facts:
     """Return what of a plan fits on one line."""
     later = entry["later_prices"]
     return {
@@ -69,15 +62,13 @@ def _line_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def _entry_of(row: PlanRow) -> Mapping[str, Any]:
+def _entry_of(row: PlanRow) -> Facts:
     """Return a plan in the words of a plan file, so that the whole list can be imported again."""
     terms, cost, later = msgspec.to_builtins(row.terms), row.terms.cost, row.terms.later_prices
     for name in ("retail_price_micros", "unpriced"):
         terms.pop(name, None)
     return {
-        "id": row.id,
-        "organization_id": row.organization_id,
-        "enabled": row.enabled,
+        **pick("id organization_id enabled", row),
         "excluded_organizations": sorted(row.excluded, key=str),
         "retail_price": _price_of(row.terms),
         **terms,
@@ -180,17 +171,6 @@ def change(  # noqa: PLR0913  # Each is an option.
     return Said(entry, [_line_of(entry)])
 
 
-class _Supplied(Shape):
-    id: UUID
-    provider_plan_id: str | None
-    name: str
-    cost: str | None
-    price: str | None
-    enabled: bool
-    notices: list[str] | msgspec.UnsetType = msgspec.UNSET
-    cost_before: str | msgspec.UnsetType | None = msgspec.UNSET
-
-
 def _read_rate(value: str) -> tuple[str, Fraction]:
     match = matched(RATE, value)
     if not (rate := Fraction(match["rate"])):
@@ -239,15 +219,14 @@ def sync(  # noqa: PLR0913  # Each argument is an option of the command.
     if markup is None and (step_micros is not None or rates):
         misuse("--round and --rate are for prices that --markup makes")
     rule = None if markup is None else Markup(markup, step_micros or CENT_MICROS, dict(rates))
-    container, cause = session.container, session.cause
+    container, supplied = session.container, _supplied(session, network)
     rules = SyncRules(network, container.settings.currency, rule, with_conditions)
-    supplied = _supplied(session, network)
-    done = container.catalogue.sync(supplied, rules, cause, dry_run=dry_run)
-    return _synced(done, cause.at, dry_run=dry_run)
+    done = container.catalogue.sync(supplied, rules, session.cause, dry_run=dry_run)
+    return _synced(done, session.cause.at, dry_run=dry_run)
 
 
 def _synced(done: Synced, now: datetime, *, dry_run: bool) -> Said:
-    def rows(plans: Iterable[Plan]) -> list[_Supplied]:
+    def rows(plans: Iterable[Plan]) -> list[Facts]:
         return [_supplied_plan(plan, now) for plan in plans]
 
     return in_parts(
@@ -274,16 +253,16 @@ def _supplied(session: Session, name: str) -> Sequence[Supplied]:
     return checks.supplied_by(networks.of(name))
 
 
-def _supplied_plan(plan: Plan, now: datetime, **given: str | None) -> _Supplied:
+def _supplied_plan(plan: Plan, now: datetime, **given: str | None) -> Facts:
     terms = plan.terms.at(now)
     cost, price = _cost_in_full(terms), _in_full(_price_of(terms), terms.currency)
-    notices = terms.notices or msgspec.UNSET
-    return _Supplied.of(terms, plan, cost=cost, price=price, notices=notices, **given)
+    facts = {"cost": cost, "price": price, "notices": terms.notices or msgspec.UNSET, **given}
+    return pick("id provider_plan_id name cost price enabled", terms, plan, **facts)
 
 
 @prices.command("lookup", right="catalogue", when=lambda given: given["amount_micros"] is not None)
 @click.argument("amount_micros", metavar="[AMOUNT]", type=AT_LEAST_ZERO, required=False)
-def price_lookups(session: Session, amount_micros: int | None) -> Mapping[str, Any]:
+def price_lookups(session: Session, amount_micros: int | None) -> Facts:
     """Set what a lookup costs each organization without a price of its own (`org set --price`).
 
     Every process charges it within a second or two; jobs keep the price of their creation. Without
@@ -351,10 +330,10 @@ def smoke_one(  # noqa: PLR0913  # Each is an option.
     and the log does not hold it. The exchanges are kept in a file, without numbers and secrets.
     """
     exchanges = session.container.record_calls()
-    cause = session.cause
+    at = session.container.gate.require()
     session.catch_up()
     done = smoke(session.container, name, spend_max, number, plan_id)
-    saved = _save_transcript(exchanges, name, done, cause.at, transcripts)
+    saved = _save_transcript(exchanges, name, done, at, transcripts)
     cost, session.ok = done.cost, done.ok
     facts = {
         "provider": name,
@@ -371,7 +350,7 @@ def smoke_one(  # noqa: PLR0913  # Each is an option.
 @providers.command("drain", right="catalogue")
 @click.argument("name", metavar="NAME", type=click.Choice([*LOOKUPS, *NETWORKS]))
 @click.option("--end", is_flag=True, help="Give it new work again.")
-def drain(session: Session, name: str, *, end: bool) -> Mapping[str, Any]:
+def drain(session: Session, name: str, *, end: bool) -> Facts:
     """Give a provider no new work, until --end; what is open is finished.
 
     Lookups go to the next provider of LOOKUP_PROVIDER; without one they are answered 503. Plans of
@@ -384,7 +363,7 @@ def drain(session: Session, name: str, *, end: bool) -> Mapping[str, Any]:
 
 
 def _save_transcript(
-    exchanges: Sequence[Mapping[str, Any]], name: str, done: Smoked, at: datetime, directory: Path
+    exchanges: Sequence[Facts], name: str, done: Smoked, at: datetime, directory: Path
 ) -> Path | None:
     """Write the transcript, if a provider was called at all; one of the same day is replaced.
 

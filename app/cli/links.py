@@ -14,7 +14,7 @@ from app.bootstrap.container import Container
 from app.cli.arguments import Text, id_argument, org_option
 from app.cli.import_files import FILE_BYTES_MAX, naming, read_link_file
 from app.cli.operation import Subject
-from app.cli.output import Facts, Named, Said, facts_of, warn
+from app.cli.output import Facts, Said, facts_of, warn
 from app.cli.session import Session
 from domain.accounts.wallet import Wallet
 from domain.errors import refuse
@@ -30,7 +30,7 @@ from domain.personal import open_text
 from domain.webhooks.commands import Changes
 from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sums
-from projections.engine.shape import Moment, Shape
+from projections.engine.shape import pick
 from projections.models.due import Due
 from projections.models.jobs import JobCounts, row_of
 from projections.models.links import UNLISTED, LinkRow
@@ -44,6 +44,9 @@ FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 CHUNK = 1_000  # Links read at once, because reading all in one go would delay the projector.
 DELIVERIES_MAX = 1_000
 
+DELIVERY = (
+    "id type status position attempts response_status error duration_ms created_at next_attempt_at"
+)
 ENDED: Final = "ended"
 SIGNS = {Wallet.Charged.TOPIC: "-", Wallet.Refunded.TOPIC: "+"}
 
@@ -149,31 +152,22 @@ def show_link(session: Session, identifier: UUID | str) -> Said:
     link = load_link(container, identifier)
     entries = session.read(container.transactions.about, link.id)
     timeline = timeline_of(container.log, container.vault, link, entries)
-    facts, names = _link_facts(container, link), container.operators.names()
+    facts = _link_facts(container, link)
     activations = [_activation(each) for each in link.activations.values()]
-    shown = [_entry(each, names) for each in timeline]
+    shown = [_entry(session, each) for each in timeline]
+    rows = [_event_row(session, each) for each in timeline]
     return Said(
         {**facts, "activations": activations, "timeline": shown},
-        [
-            facts,
-            *(["", activations] if activations else []),
-            "",
-            [_event_row(each, names) for each in timeline],
-        ],
+        [facts, *(["", activations] if activations else []), "", rows],
     )
 
 
 def _link_line(row: LinkRow) -> Facts:
     """Return the facts that fit on one line."""
-    return {
-        "id": row.id,
-        "organization": row.organization_id,
-        "name": row.name,
-        "iccid": row.iccid,
-        "status": "ended" if row.status == UNLISTED else row.status,
-        "plans": [each.plan.name for each in row.current_activations],
-        "created_at": row.created_at,
-    }
+    status = ENDED if row.status == UNLISTED else row.status
+    plans = [each.plan.name for each in row.current_activations]
+    names = "id organization name iccid status plans created_at"
+    return pick(names, row, status=status, plans=plans)
 
 
 def _read_all(container: Container, organization_id: UUID | None) -> Iterator[LinkRow]:
@@ -196,73 +190,51 @@ def _unfinished(container: Container, work: Due) -> Facts:
     elif work.kind == "lost_order":
         link_id = log.get(LostOrder, work.id).opened.link_id
     link = log.get(Link, link_id)
-    return {
-        "kind": work.kind,
-        "id": work.id,
-        "link": link.id,
-        "organization": link.organization_id,
-        "stage": link.stage,
-        "age_s": int((container.clock() - work.begun_at).total_seconds()),
-        "begun_at": work.begun_at,
-        "due_at": work.due_at,
-    }
+    age_s = int((container.clock() - work.begun_at).total_seconds())
+    names = "kind id link organization stage age_s begun_at due_at"
+    return pick(names, work, link, link=link.id, age_s=age_s)
 
 
 def _link_facts(container: Container, link: Link) -> Facts:
     profile, failure = link.sponsor_profile, link.failure
     reading = container.readings.load([link.id]).get(link.id)
     usage = reading and reading.usage
-    return {
-        "id": link.id,
-        "organization": link.organization_id,
-        "name": open_text(container.vault, link.organization_id, link.id, link.name),
-        "stage": link.stage,
-        "status": link.state if link.is_visible else None,
-        "iccid": link.iccid,
-        "msisdn": usage and usage.msisdn,
-        "network": link.network,
-        "endpoint_id": link.endpoint_id,
-        "sponsor_profile": None if profile is None else to_builtins(profile),
-        "failure": None if failure is None else failure.code,
-        "requested_at": link.requested.timestamp,
-        "deadline": link.requested.deadline,
-        "created_at": link.activated_at,
-        "installed_at": link.installed_at,
-        "first_used_at": link.first_used_at,
-        "open_change": link.open_change,
-    }
+    return pick(
+        "id organization name stage status iccid msisdn network endpoint_id sponsor_profile "
+        "failure requested_at deadline created_at installed_at first_used_at open_change",
+        link,
+        link.requested,
+        name=open_text(container.vault, link.organization_id, link.id, link.name),
+        status=link.state if link.is_visible else None,
+        msisdn=usage and usage.msisdn,
+        sponsor_profile=None if profile is None else to_builtins(profile),
+        failure=None if failure is None else failure.code,
+        requested_at=link.requested.timestamp,
+        created_at=link.activated_at,
+    )
 
 
 def _activation(activation: Activation) -> Facts:
     plan = activation.plan
-    return {
-        "activation": activation.id,
-        "plan": plan.plan_id,
-        "name": plan.name,
-        "provider_plan_id": plan.provider_plan_id,
-        "price": format_amount(plan.price_micros),
-        "mb": plan.data_mb,
-        "days": plan.validity_days,
-        "addon_id": activation.addon_id,
-        "bought_at": activation.bought_at,
-        "removed_at": activation.removed_at,
-    }
+    ids = {"activation": activation.id, "plan": plan.plan_id}
+    names = "activation plan name provider_plan_id price mb days addon_id bought_at removed_at"
+    return pick(names, plan, activation, mb=plan.data_mb, days=plan.validity_days, **ids)
 
 
-def _entry(entry: TimelineEntry, names: Mapping[str, str]) -> Facts:
+def _entry(session: Session, entry: TimelineEntry) -> Facts:
     facts = dict(entry.facts)
     if "actor" in facts:
-        facts["actor"] = Named.by(names, facts["actor"])
+        facts["actor"] = session.named(facts["actor"])
     return {**entry._asdict(), "facts": facts_of(facts)}
 
 
-def _event_row(entry: TimelineEntry, names: Mapping[str, str]) -> Facts:
+def _event_row(session: Session, entry: TimelineEntry) -> Facts:
     """Return an event as a row for people; its money and its actor have columns of their own."""
     facts, money = dict(entry.facts), None
     if entry.what in SIGNS:
         money = f"{SIGNS[entry.what]}{facts.pop('amount')} {facts.pop('currency')}"
-    who = facts.pop("actor", None)
-    beside = {"money": money, "who": names.get(who, who), "facts": _line(facts)}
+    who = session.named(facts.pop("actor", None)).name
+    beside = {"money": money, "who": who, "facts": _line(facts)}
     return {"position": entry.position, "at": entry.at, "what": entry.what, **beside}
 
 
@@ -338,17 +310,8 @@ def _job(job: JobCounts, now: datetime) -> Facts:
     def since(moment: datetime) -> int | None:
         return None if job.finished_at is not None else int((now - moment).total_seconds())
 
-    return {
-        "id": job.id,
-        "organization": job.organization_id,
-        "status": job.status,
-        "total": job.total_count,
-        "processed": job.processed_count,
-        "created_at": job.created_at,
-        "finished_at": job.finished_at,
-        "age_s": since(job.created_at),
-        "idle_s": since(job.moved_at),
-    }
+    names = "id organization status total processed created_at finished_at age_s idle_s"
+    return pick(names, job, age_s=since(job.created_at), idle_s=since(job.moved_at))
 
 
 @jobs.command("cancel", right="money")  # It gives money back.
@@ -360,19 +323,6 @@ def cancel(session: Session, job_id: UUID) -> Facts:
     row = row_of(container.bulk_cancel.run(job, cause))
     counts = {"cancelled": row.cancelled_count, "refunded": format_amount(row.refunded_micros)}
     return {"id": job_id, "status": "cancelled", **counts}
-
-
-class _Delivery(Shape):
-    id: UUID
-    type: str
-    status: str
-    position: int
-    attempts: int
-    response_status: int | None
-    error: str | None
-    duration_ms: int | None
-    created_at: Moment
-    next_attempt_at: Moment | None
 
 
 @webhooks.command("list", right=None)
@@ -388,7 +338,7 @@ def list_webhooks(
     container = session.container
     if endpoint_id is not None:
         found = _deliveries(container, _endpoint(container, endpoint_id))
-        return [_Delivery.of(each) for each in found if not failing or _fails(each)]
+        return [pick(DELIVERY, each) for each in found if not failing or _fails(each)]
     rows = container.views.read(container.webhook_endpoints.all, organization_id)
     known, none = container.webhook_deliveries.sums(), Sums(0, 0, 0, None)
     shown = [(row, known.get(row.id, none)) for row in rows]
@@ -435,19 +385,16 @@ def _endpoint(container: Container, endpoint_id: UUID) -> WebhookEndpoint:
 def _endpoint_facts(container: Container, row: WebhookEndpointRow, sums: Sums) -> Facts:
     """Only the host of the URL is shown, because the rest may hold a secret of the partner."""
     address = container.webhooks.address(_endpoint(container, row.id))
-    return {
-        "id": row.id,
-        "organization": row.organization_id,
-        "host": None if address is None else urlsplit(address.url).hostname,
-        "events": row.events,
-        "enabled": row.disabled is None,
-        "disabled_reason": row.disabled,
-        "pending": sums.pending,
-        "failed": sums.failed,
-        "failures_in_a_row": sums.failures,
-        "failing_since": sums.failing_since,
-        "created_at": row.created_at,
-    }
+    return pick(
+        "id organization host events enabled disabled_reason pending failed failures_in_a_row "
+        "failing_since created_at",
+        row,
+        sums,
+        host=None if address is None else urlsplit(address.url).hostname,
+        enabled=row.disabled is None,
+        disabled_reason=row.disabled,
+        failures_in_a_row=sums.failures,
+    )
 
 
 def _deliveries(container: Container, endpoint: WebhookEndpoint) -> list[Delivery]:

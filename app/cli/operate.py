@@ -31,10 +31,12 @@ from domain.cause import Cause
 from domain.errors import NotPossible, refuse
 from domain.months import first_instant, month_of, next_month
 from projections.audit.checkpoint import key_id_of, verifier_key
+from projections.audit.report import Report
 from projections.audit.tree_builder import TreeBuilder
 from projections.engine.positions import Lag, lags
 from projections.engine.read_model import ReadModel
 from projections.engine.rebuild import rebuild_all
+from projections.engine.shape import pick
 
 TREE = TreeBuilder.name
 Row = dict[str, Any]
@@ -99,19 +101,18 @@ def revoke(session: Session, key: str, *, yes: bool) -> Row:
 
     What ends with it is said before. If it is the newest of its kind, a new one is made first.
     """
-    container, cause = session.container, session.cause
+    container = session.container
     session.catch_up()
-    store, key_id, row = _load_key(container, key)
+    *_, row = _load_key(container, key)
     kind, kid = row["kind"], row["kid"]
-    ends = _ends(container, kind, kid, cause.actor)
+    ends = _ends(container, kind, kid, session.actor())
     if not yes:
         said = SAID[kind].format(**{name: len(each) for name, each in ends.items()})
         click.echo(f"Key {kid} ({kind}). {said}", err=True)
-        container.operators_lock.release()  # Others need not wait for an answer.
         if not click.confirm("Revoke it?", err=True):
             refuse("nothing was revoked")
-        cause = session.new_cause()
-        store, key_id, row = _load_key(container, key)
+    cause = session.cause
+    store, key_id, row = _load_key(container, key)  # Others may have written until now.
     if row["state"] in {"signing", "newest"}:
         _renew(container, kind, cause)
     # Authorized again, so that the key of whoever does this is under the newest pepper.
@@ -209,6 +210,7 @@ def rebuild(session: Session, name: str | None, *, everything: bool) -> list[Row
     container = session.container
     if name == TREE:
         session.record_act("tree.rebuilt", f"position {container.log.head()}")
+        container.operators_lock.release()  # Others need not wait for a long log.
         reached = {TREE: container.tree_builder.restart(session.watch("Hashing"))}
     else:
         models = _models(container, name)
@@ -255,7 +257,7 @@ def erase_data(
     keys. Names of links that earlier releases wrote stand in the log in clear, and stay there.
     """
     chosen, before = _chosen(given, organization_id), given["before"]
-    cause, container = session.cause, session.container
+    container = session.container
     session.require_organization(organization_id)
     found = _read_erased(container, chosen, given[chosen], organization_id, begin_anew=not dry_run)
     if whole_months:
@@ -265,7 +267,7 @@ def erase_data(
         return [*_pieces(found)]
     _require_separable(found)
     until = None if before is None else first_instant(before)
-    erased_keys, forgotten = erase(container, found, cause, until, organization_id)
+    erased_keys, forgotten = erase(container, found, session.cause, until, organization_id)
     return {
         **(
             {"names_in_clear": sum(each.names_in_clear for each in found)}
@@ -323,13 +325,8 @@ def _require_separable(found: list[Wanted]) -> None:
 def _pieces(found: list[Wanted]) -> Iterator[Row]:
     for one in found:
         for each in one.pieces:
-            yield {
-                "organization": one.organization_id,
-                "kind": each.kind,
-                "id": each.id,
-                "key": each.key,
-                "whole_month": each.id is None or each.is_inseparable,
-            }
+            whole_month = each.id is None or each.is_inseparable
+            yield pick("organization kind id key whole_month", each, one, whole_month=whole_month)
 
 
 @subject.command("doctor", right=None, on="anything")
@@ -458,8 +455,7 @@ def restore_backup(session: Session, directory: Path) -> Said:
     facts = {
         "restored": directory,
         "ok": session.ok,
-        "events": 0 if report is None else report.events,
-        "position": 0 if report is None else report.position,
+        **pick("events position", report or Report()),
         "held": report is not None,
     }
     if report is None:

@@ -42,10 +42,6 @@ class Named:
     id: str | None
     name: str | None
 
-    @classmethod
-    def by(cls, names: Mapping[str, str], actor: str | None) -> "Named":
-        return cls(actor, names.get(actor or "", actor))
-
 
 def facts_of(thing: object, *, as_json: bool = True) -> dict[str, Any]:
     """Return what is told of a thing, by name."""
@@ -81,8 +77,10 @@ def show(answer: Any, *, as_json: bool) -> None:
     elif as_json and isinstance(said.answer, str):
         click.echo(said.answer)
     elif as_json:
-        whole = {"data": said.answer} if isinstance(said.answer, list) else facts_of(said.answer)
-        click.echo(in_json(whole))
+        is_list = isinstance(said.answer, list)
+        click.echo(
+            in_json({"data": [*map(facts_of, said.answer)]} if is_list else facts_of(said.answer))
+        )
     else:
         for block in said.people:
             _show_block(block)
@@ -132,8 +130,9 @@ def _show_table(things: Sequence[object]) -> None:
     if not rows:
         click.echo("There are none.")
         return
-    table = [[name.upper() for name in rows[0]]]
-    table += [[_cell(value) for value in row.values()] for row in rows]
+    names = dict.fromkeys(chain.from_iterable(rows))  # What is UNSET in one may be told of others.
+    table = [[name.upper() for name in names]]
+    table += [[_cell(row.get(name)) for name in names] for row in rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for line in table:
         cells = [f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)]

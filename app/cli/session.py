@@ -7,7 +7,7 @@ It is asked for before the command runs, so no command can forget to.
 import os
 import pwd
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from threading import Event
@@ -71,12 +71,12 @@ class Session:
         return self._opened.enter_context(watched(what))
 
     def admit(self) -> None:
-        """Ask for the right that the command needs; without a log nobody keeps who ran it."""
+        """Ask for the right, before others have to wait; without a log nobody keeps who ran it."""
         if self._right is None or (self._on == "anything" and not has_log(self.container)):
             return
         if self._on == "anything":
             self.container.use_recorded_settings()
-        self.cause  # noqa: B018  # To make it is to ask.
+        self.actor()
 
     def require(self, right: Right) -> None:
         """Ask for a right that the command turns out to need."""
@@ -96,11 +96,11 @@ class Session:
         container = self.container
         acquire_write_lock(container)
         container.currency.check()
-        cause = Cause(container.gate.require(), f"cli-{uuid4()}", self._actor())
+        cause = Cause(container.gate.require(), f"cli-{uuid4()}", self.actor())
         container.accounts.approvals.renew_limit(cause)
         return cause
 
-    def _actor(self) -> str:
+    def actor(self) -> str:
         """Return who runs the command, as its events name them.
 
         Raises NotPossible when there are operators and no key of one who may run it was given.
@@ -148,8 +148,12 @@ class Session:
             name = f"organization {organization_id}"
             self.container.log.get(Organization, organization_id, name)
 
+    @cached_property
+    def _names(self) -> Mapping[str, str]:
+        return self.container.operators.names()
+
     def named(self, actor: str | None) -> Named:
-        return Named.by(self.container.operators.names(), actor)
+        return Named(actor, self._names.get(actor or "", actor))
 
 
 @contextmanager

@@ -133,7 +133,7 @@ def lost_events(container: Container) -> str | None:
 
 def table_versions(container: Container) -> dict[str, int]:
     """Return the version of each set of own tables that exists."""
-    databases = (container.stores, container.views, container.vault.database)
+    databases = dict.fromkeys((container.stores, container.views, container.vault.database))
     return {name: version for each in databases for name, version in versions(each).items()}
 
 

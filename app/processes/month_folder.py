@@ -50,6 +50,7 @@ from projections.engine.rebuild import Progress
 
 SUMS = "SHA256SUMS"  # As sha256sum checks them.
 ACCOUNTS, RATES = "journal/accounts.json", "rates.csv"  # What was used of them.
+BY_ACCOUNTS = ("journal/", "foreign.csv", RATES)
 FOREIGN = ("day", "account", "other", "currency", "amount", "converted", "into")
 INDEX = ("number", "organization", "name", "currency", "opening", "debit", "credit", "closing")
 # What moved wallets in the month, each with its sign, so that a row adds up; and of which kinds.
@@ -133,10 +134,11 @@ def check_folder(
     its, found = unescape(issuer[1]) if issuer is not None else "", Checked(month[1], [], [], [])
     with tempfile.TemporaryDirectory() as scratch:
         draft = Path(scratch)
-        _Month(container, month[1], given, draft, progress, its).write()
-        stored = _files(directory)
-        for name in sorted((_files(draft) | stored) - {SUMS}):
+        fault = _Month(container, month[1], given, draft, progress, its).write(is_again=True)
+        for name in sorted((_files(draft) | _files(directory)) - {SUMS}):
             what, how = _compared(name, draft / name, directory / name)
+            if fault and name.startswith(BY_ACCOUNTS) and not (draft / name).exists():
+                what, how = "money", f"cannot be made again: {fault}"
             getattr(found, what).append({"file": name, "difference": how})
     if its != container.settings.issuer:
         found.dress.append({"file": "", "difference": "it was made with another ISSUER"})
@@ -227,8 +229,9 @@ class _Month:
     ok: bool = True
     _sums: dict[str, str] = field(default_factory=dict)
 
-    def write(self) -> None:
-        log = self.container.log
+    def write(self, *, is_again: bool = False) -> str:
+        """Write all files; `is_again` by what was kept: return why that gives no whole journal."""
+        log, fault = self.container.log, ""
         found = statements_of(log, self.month, progress=self.progress)
         note = self.container.statement_checkpoint(found.closed_at)
         if found.closed_at is None or note is None:
@@ -248,8 +251,14 @@ class _Month:
         sums = self._balance(balance)
         self._margins()
         signed = SignedCheckpoint.read(note)
-        self._journal(balance, signed.checkpoint.at)
+        try:
+            self._journal(balance, signed.checkpoint.at)
+        except NotPossible as error:
+            if not is_again:
+                raise
+            fault = str(error)
         self._index(self._verdict(signed, statements) + sums, signed, found.closed_at)
+        return fault
 
     def _names(self, until: int) -> dict[UUID, str]:
         """Return the names of the organizations, in the order in which they were registered."""

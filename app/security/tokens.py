@@ -61,7 +61,7 @@ class _Proven:
     """A token whose form and signature are right; this holds while its key is in the ring."""
 
     key: Key
-    begins_at: datetime
+    valid_from: datetime
     claims: Claims
 
 
@@ -146,7 +146,7 @@ class TokenVerifier:
                 self._proven.clear()
             self._proven[token] = proven
         _require(now - _LEEWAY < proven.claims.expires_at, EXPIRED)
-        _require(proven.begins_at <= now + _LEEWAY, NOT_YET)
+        _require(proven.valid_from <= now + _LEEWAY, NOT_YET)
         return proven.claims
 
     def _prove(self, token: str) -> "_Proven":

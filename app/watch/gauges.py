@@ -78,7 +78,7 @@ Values = Mapping[str, float | Mapping[str, float]]
 T = TypeVar("T")
 
 
-class Asker(Generic[T]):
+class SharedQuery(Generic[T]):
     """Asks one question in a thread. While a call hangs, later callers wait for its answer too.
 
     The thread stays, because connections belong to the thread that opened them.
@@ -116,8 +116,8 @@ class Asker(Generic[T]):
 class ScrapedGauges(Collector):
     """Asks at each scrape; a gauge reports which questions had no answer in time."""
 
-    def __init__(self, askers: list[Asker[Values]]) -> None:
-        self._askers = askers
+    def __init__(self, queries: list[SharedQuery[Values]]) -> None:
+        self._queries = queries
 
     def describe(self) -> list[Metric]:
         """Return nothing, so that registration asks nothing."""
@@ -126,7 +126,7 @@ class ScrapedGauges(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the present values."""
         deadline, reached = time.monotonic() + ANSWER_S, dict[str, float]()
-        for name, future in [(asker.name, asker.query()) for asker in self._askers]:
+        for name, future in [(each.name, each.query()) for each in self._queries]:
             values = answer_of(future, deadline)
             reached[name] = float(values is not None)
             yield from starmap(_family, (values or {}).items())

@@ -109,7 +109,7 @@ class WorkLog(Middleware):
     def before_process_message(self, broker: Broker, message: Any) -> None:
         names = signature(broker.get_actor(message.actor_name).fn).parameters
         ids = dict(zip(names, message.args, strict=False))  # Messages carry only ids of ours.
-        message.began_s, message.work = time.perf_counter(), ExitStack()
+        message.started_s, message.work = time.perf_counter(), ExitStack()
         message.work.enter_context(working(command=message.actor_name, **ids))
         message.work.enter_context(self._tracing.working(message))
 
@@ -121,7 +121,7 @@ class WorkLog(Middleware):
         result: Any = None,  # noqa: ARG002  # As above.
         exception: BaseException | None = None,
     ) -> None:
-        outcome, seconds = "done", time.perf_counter() - message.began_s
+        outcome, seconds = "done", time.perf_counter() - message.started_s
         facts: dict[str, Any] = {"duration_ms": round(seconds * 1000, 1)}
         if exception is not None:
             outcome, facts["error"] = "failed", type(exception).__name__

@@ -31,9 +31,9 @@ from app.watch.gauges import (
     PREFIX,
     WITH_STANDBY,
     WORKING,
-    Asker,
     ProcessName,
     ScrapedGauges,
+    SharedQuery,
     Values,
 )
 from app.watch.lines import count_dropped
@@ -213,10 +213,10 @@ class Metrics:
     """Counts from its creation on; `registry` selects the metrics that a process shows."""
 
     def __init__(
-        self, askers: Callable[[ProcessName], list[Asker[Values]]], slots_max: int
+        self, queries: Callable[[ProcessName], list[SharedQuery[Values]]], slots_max: int
     ) -> None:
-        """`askers` returns the questions of a process, which are asked at each scrape."""
-        self._askers = askers
+        """`queries` returns the questions of a process, which are asked at each scrape."""
+        self._queries = queries
         self.made = {
             name: make(PREFIX + name) for its in METRICS.values() for name, make in its.items()
         }
@@ -282,7 +282,7 @@ class Metrics:
         registry = CollectorRegistry()
         for name in (name for roles, its in METRICS.items() if role in roles for name in its):
             registry.register(self.made[name])
-        registry.register(ScrapedGauges(self._askers(role)))
+        registry.register(ScrapedGauges(self._queries(role)))
         text = "Always 1; `release` is a digest of the code."
         code = Gauge(f"{PREFIX}build_info", text, ["release", "python"], registry=registry)
         code.labels(release(), platform.python_version()).set(1)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from app.watch.gauges import ANSWER_S, Asker
+from app.watch.gauges import ANSWER_S, SharedQuery
 
 REQUEST_S = 10  # A client that sends more slowly is dropped.
 
@@ -58,17 +58,19 @@ def pages(
 
     `/readyz` also shows `facts`, which do not affect its status.
     """
-    askers = [Asker(name, need) for name, need in needs.items()]
+    sources = [SharedQuery(name, need) for name, need in needs.items()]
     return {
         "/metrics": lambda: MetricsReply(200, CONTENT_TYPE_LATEST, generate_latest(registry)),
         "/livez": lambda: _json(200, {"ok": True}),
-        "/readyz": lambda: _readiness(askers, facts()),
+        "/readyz": lambda: _readiness(sources, facts()),
     }
 
 
-def _readiness(askers: Sequence[Asker[str | None]], facts: Mapping[str, object]) -> MetricsReply:
+def _readiness(
+    sources: Sequence[SharedQuery[str | None]], facts: Mapping[str, object]
+) -> MetricsReply:
     deadline = time.monotonic() + ANSWER_S
-    queries = [(source.name, source.query()) for source in askers]
+    queries = [(source.name, source.query()) for source in sources]
     lines: list[str] = []
     for name, future in queries:
         try:

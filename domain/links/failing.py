@@ -138,7 +138,7 @@ def refusal_of_link(link: Link) -> Refused:
     reason = details.get("reason")
     called = reason != LATE or bool(refunded or link.iccid or link.ordered_since)
     return _of_the_network(
-        failure.code, reason, text, again=again, begun=called, refunded=format_amount(refunded)
+        failure.code, reason, text, again=again, started=called, refunded=format_amount(refunded)
     )
 
 
@@ -163,7 +163,7 @@ def refusal_of_change(change: PlanChange) -> Refused:
         failure.reason,
         *said,
         again=again,
-        begun=called or failure.reason != LATE,
+        started=called or failure.reason != LATE,
         refunded=format_amount(refunded),
         removed=[str(each.activation_id) for each in change.removed],
         added=[str(each.plan.plan_id) for each in change.added],
@@ -171,11 +171,11 @@ def refusal_of_change(change: PlanChange) -> Refused:
 
 
 def _of_the_network(
-    code: str, reason: str | None, *texts: str, again: str, begun: bool, **details: Any
+    code: str, reason: str | None, *texts: str, again: str, started: bool, **details: Any
 ) -> Refused:
     if code == IncompleteNetworkAnswer.code:
         return IncompleteNetworkAnswer(*texts, **details)
-    return ProvisioningError(reason, *texts, again=again, begun=begun, **details)
+    return ProvisioningError(reason, *texts, again=again, started=started, **details)
 
 
 def _refund_text(micros: int, price: PaidPrice | None) -> str:

@@ -308,7 +308,7 @@ class StockNetwork(Network, Protocol):
         """Release an eSIM without an endpoint; safe to repeat."""
         ...
 
-    def pass_over(self, iccid: str) -> bool:
+    def skip_esim(self, iccid: str) -> bool:
         """Stop listing an eSIM as free in this process, because we never sell it again.
 
         False if the network itself never lists a used eSIM as free. Makes no call.
@@ -320,7 +320,7 @@ class OrderNetwork(Network, Protocol):
     """A network that sells an eSIM and its plan in one order."""
 
     shape: Literal["order"]
-    keeps_reference: bool  # Whether `Order.reference` is ours, which identifies a lost order.
+    stores_reference: bool  # Whether `Order.reference` is ours, which identifies a lost order.
 
     def order(self, plan: ProviderPlan, reference: str, *, timeout_s: float) -> Order:
         """Buy one new eSIM with a plan on it.

@@ -26,7 +26,7 @@ Limiters = Mapping[str, Limiter]  # Of requests that wait, for each network.
 R = TypeVar("R", bound=Root)
 
 
-def places_of(
+def limiters_of(
     total: int, shown: Callable[[], AbstractContextManager[object]] = nullcontext
 ) -> Limiters:
     """Return so many places for each network, so that one that hangs takes none from the others.

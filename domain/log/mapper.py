@@ -58,8 +58,8 @@ def decode(stream_id: UUID | str, version: int, topic: str, stored: bytes) -> An
     except TopicError:
         raise
     except Exception as error:  # Broken bytes may raise anything.
-        place = f"{stream_id} version {version}"
-        message = f"cannot decode {topic} of {place}: {type(error).__name__}"
+        ref = f"{stream_id} version {version}"
+        message = f"cannot decode {topic} of {ref}: {type(error).__name__}"
         raise MapperDeserialisationError(message) from error
     for name in optional:
         state.setdefault(name, None)

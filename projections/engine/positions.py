@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -184,19 +185,25 @@ def lags(source: Source) -> list[Lag]:
 def models_to_rebuild(source: Source, models: Sequence[ReadModel]) -> list[ReadModel]:
     """Return the models to rebuild: never built, of another version, or built from another log."""
     known = source.positions.all(source.database)
-    return [it for it in models if _must_be_rebuilt(source.log, known.get(it.name), it)]
+    holds = cache(partial(_holds, source.log))  # Nearly all stand at the same event.
 
+    def is_current(at: Position | None, version: int) -> bool:
+        return at is not None and at.version == version and holds(*_event_at(at))
 
-def _must_be_rebuilt(log: Log, position: Position | None, model: ReadModel) -> bool:
-    return position is None or position.version != model.version or not belongs(log, position)
+    return [it for it in models if not is_current(known.get(it.name), it.version)]
 
 
 def belongs(log: Log, position: Position) -> bool:
     """Tell whether the log still holds, at this position, the event that the follower saw there."""
-    if position.position == 0:
+    return _holds(log, *_event_at(position))
+
+
+def _event_at(at: Position) -> tuple[int, UUID | None, int]:
+    return at.position, at.stream_id, at.stream_version
+
+
+def _holds(log: Log, position: int, *event: UUID | int | None) -> bool:
+    if position == 0:
         return True
-    found = log.recorder.select_notifications(position.position, 1, stop=position.position)
-    return bool(found) and (found[0].originator_id, found[0].originator_version) == (
-        position.stream_id,
-        position.stream_version,
-    )
+    found = log.recorder.select_notifications(position, 1, stop=position)
+    return [(each.originator_id, each.originator_version) for each in found] == [event]

@@ -61,7 +61,7 @@ class Filling:
         with database.writing() as connection:
             for model in models:
                 fresh = self.fresh[model.name] = model.of(f"{made}{token_hex(4)}")
-                fresh.metadata.create_all(connection)
+                fresh.metadata.create_all(connection, checkfirst=False)
 
     def run(self, log: Log, until: int, progress: Progress) -> None:
         """Fill all tables up to a position; if that fails, drop them all."""

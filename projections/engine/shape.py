@@ -82,8 +82,8 @@ class Shape(Struct):
 
     def facts(self) -> Mapping[str, Any]:
         """Return the fields by name."""
-        told = ((name, getattr(self, name)) for name in self.__struct_fields__)
-        return {name: value for name, value in told if value is not UNSET}
+        fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return {name: value for name, value in fields if value is not UNSET}
 
     def cells(self, columns: Sequence[str]) -> Sequence[object]:
         """Return the cells of a table: parts have columns of their own, a mapping is JSON."""
@@ -95,6 +95,15 @@ class Shape(Struct):
                 is_json = isinstance(value, Mapping)
                 flat[name] = msgspec.json.encode(value).decode() if is_json else value
         return [flat.get(name) for name in columns]
+
+
+def pick(names: str, *sources: object, **given: Any) -> dict[str, Any]:
+    """Return facts in the order of these names, as `Shape.of` reads them, and what else is given.
+
+    What is given as UNSET is left out.
+    """
+    read = {it: given[it] if it in given else _attribute(sources, it) for it in names.split()}
+    return {name: value for name, value in (read | given).items() if value is not UNSET}
 
 
 def amount_of(micros: int | None) -> str | None:

@@ -127,7 +127,7 @@ KINDS: Mapping[Kind, type[Event]] = {
 }
 # Due times beyond `ahead` are those of a clock that was. A lost order may really wait for so long.
 _IS_DUE = "(due_at <= :now OR (due_at > :ahead AND owner NOT LIKE 'lost_order%'))"
-_AT_ONCE = from_micros(0)
+_EARLIEST = from_micros(0)
 
 
 class DueList(ReadModel):
@@ -184,7 +184,7 @@ class DueList(ReadModel):
                 case BulkJob.Created():
                     for part in range(slice_count(event)):
                         count = min(event.slice_size, event.total_count - part * event.slice_size)
-                        rows[stream_id][part] = _row(position, event, part, _AT_ONCE, count)
+                        rows[stream_id][part] = _row(position, event, part, _EARLIEST, count)
                 case BulkJob.ItemsCompleted() | BulkJob.ItemsFailed():
                     count = len(event.indexes)
                     if event.slice_index in rows[stream_id]:

@@ -74,7 +74,7 @@ def test_orders_are_listed_oldest_first_and_only_those_of_the_plan(
     (shown,) = network.orders(PLAN, *[bought[3].placed_at] * 2, timeout_s=TIMEOUT_S)
     assert shown.iccid == bought[3].iccid
     assert shown.cost in {None, bought[3].cost}
-    assert shown.reference == ("link-1" if network.keeps_reference else None)
+    assert shown.reference == ("link-1" if network.stores_reference else None)
 
 
 def test_what_is_not_sold_is_refused_and_not_listed(network: OrderNetwork) -> None:

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from http.client import HTTPConnection
@@ -23,6 +23,7 @@ from click.testing import CliRunner
 from app.cli import session
 from app.cli.root import PROGRAM, cli
 from app.processes import migrate
+from app.processes.migrate import is_migrated
 from tests.installation import Parts, wait_until
 from tests.servers.running import free_port
 from tests.support import warm
@@ -97,6 +98,7 @@ class House:
             **settings,
         }
         self.printed: dict[str, Any] = {}
+        self._migrated = set[str]()  # Databases; to look at the tables takes half of a command.
         self._process: subprocess.Popen[str] | None = None
 
     def start(self, *arguments: str) -> "House":
@@ -141,21 +143,14 @@ class House:
             )  # It has compared its clock with the database's, too.
 
     def command(
-        self,
-        *arguments: object,
-        answers: str | None = None,
-        quick: bool = False,
-        **settings: str,
+        self, *arguments: object, answers: str | None = None, **settings: str
     ) -> tuple[int, str, str]:
-        """Run `python -m app …` in this process: exit status, standard output and error.
-
-        A `quick` one trusts that its tables are up to date: to look takes most of a command.
-        """
+        """Run `python -m app …` in this process: exit status, standard output and error."""
         words = [*map(str, arguments)]
         moved = time_machine.travel(self.clock.now)
         known = patch.object(session, "Container", Parts)
         surroundings = patch.dict(os.environ, {**self.environment, **settings}, clear=True)
-        trust = patch.object(migrate, "is_migrated", _has_its_tables) if quick else nullcontext()
+        trust = patch.object(migrate, "is_migrated", self._has_tables)
         with surroundings, moved, known, trust:
             done = CliRunner().invoke(cli, words, answers, prog_name=PROGRAM)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
@@ -211,9 +206,11 @@ class House:
         connection.close()
         return status, body
 
-
-def _has_its_tables(container: Any) -> bool:
-    return bool(container.persistence.has_all_files())
+    def _has_tables(self, container: Parts) -> bool:
+        url = container.settings.database_url
+        if url not in self._migrated and is_migrated(container):
+            self._migrated.add(url)
+        return url in self._migrated and container.persistence.has_all_files()
 
 
 @contextmanager

@@ -81,7 +81,7 @@ class Net:
 
     def quietly(self, *arguments: object, **options: Any) -> Any:
         """Run a command that must succeed and is not recorded."""
-        status, out, err = self.house.command(*arguments, "--json", quick=True, **options)
+        status, out, err = self.house.command(*arguments, "--json", **options)
         assert status == 0, (arguments, out, err)
         return json.loads(out)
 

@@ -1,6 +1,7 @@
 """Customers send the requests of a story over HTTP; what they were told stays true."""
 
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -34,7 +35,9 @@ def client_of(machine: Machine) -> FlaskClient:
     if not _clients:
         _clients.append(create_app(machine).test_client())
     client = _clients[0]
-    client.application._container = machine  # noqa: SLF001  # As if it were made for this one.
+    application: Any = client.application
+    # As if it were made for this one.
+    application.open = partial(application.open.func, machine, application.extensions)
     return client
 
 

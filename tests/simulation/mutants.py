@@ -96,7 +96,7 @@ def the_order_of_anybody_is_adopted(patch: pytest.MonkeyPatch) -> None:
         found = call(plan, since - timedelta(days=1), *more, **options)
         return [replace(each, reference=references[-1]) for each in found]
 
-    at_the_network(order=order, orders=orders, keeps_reference=True)(patch)
+    at_the_network(order=order, orders=orders, stores_reference=True)(patch)
 
 
 def instead(owner: object, name: str, other: object) -> Plant:
@@ -233,7 +233,7 @@ PLANTS: Mapping[str, tuple[Plant, str, int]] = {
     "the_fence_is_open": (borne(Fenced, Positions, "advance"), "stock", 0),
     "a_claim_is_given_twice": (borne(Conflict, Log, "claim"), "stock", 3),
     "jobs_are_not_swept": (instead(Work, "_free_slices", lambda *_: iter(())), "stock", 6),
-    "links_are_not_swept": (instead(Work, "_ask", nothing), "stock", 0),
+    "links_are_not_swept": (instead(Work, "_send", nothing), "stock", 0),
     "an_item_is_settled_again": (instead(BulkJob, "open_items", BulkJob.items_of), "stock", 1),
     "a_job_ends_too_early": (instead(BulkJob, "finish_if_settled", ends_now), "stock", 3),
     "a_cancelled_job_goes_on": (instead(BulkJob, "open_items", still_open), "stock", 2),

@@ -38,7 +38,7 @@ class OrderWorld(World):
         network = SellingByOrder(
             self.book,
             "simulated",
-            keeps_reference=random.random() < 0.2,
+            stores_reference=random.random() < 0.2,
             takes_back=random.random() < 0.7,
         )
         network.settles_after = SETTLES_AFTER

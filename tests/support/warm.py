@@ -3,9 +3,9 @@
 A start takes more than a second of a processor, nearly all of it for imports, and tests start some
 hundred processes. So one process imports the service once and forks: each copy gets the arguments,
 environment, directory, session and files that `Popen` would give it, runs `app/__main__.py`, and
-is a child of the tests like any other. What each process loads by itself tests show that start a
-new interpreter: `tests/app/processes/test_entries.py`, those of the Procfile, and all of
-`app` with SOAK=1.
+is a child of the tests like any other. What each process loads by itself, and how Python takes it
+apart at its end, tests show that start a new interpreter: `tests/app/processes/test_entries.py`,
+those of the Procfile, and all of `app` with SOAK=1.
 """
 
 import atexit
@@ -19,11 +19,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from tests.servers import clock
@@ -93,7 +93,7 @@ class Original:
 
     def __init__(self) -> None:
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._lock = Lock()
+        self._lock = threading.Lock()
         command = [sys.executable, "-m", "tests.support.warm", str(theirs.fileno())]
         with theirs:
             self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()])
@@ -164,7 +164,14 @@ def become(task: dict[str, Any]) -> None:
     sys.stdout = _text(1, "strict", by_lines=os.isatty(1))
     sys.stderr = _text(2, "backslashreplace", by_lines=True)
     sys.argv = ["", *task["arguments"]]
-    runpy.run_module(task["module"], run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(task["module"], run_name="__main__", alter_sys=True)
+    except SystemExit as end:  # As in `multiprocessing`: to take a copy apart is most of a command.
+        threading._shutdown()  # noqa: SLF001  # As there.
+        atexit._run_exitfuncs()  # noqa: SLF001  # As there.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(end.code or 0))
 
 
 def _text(number: int, errors: str, *, by_lines: bool) -> io.TextIOWrapper:

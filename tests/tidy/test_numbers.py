@@ -62,7 +62,7 @@ ORDINALS = {4: "fourth", 5: "fifth", 6: "sixth"}
 DEFAULTS = Settings.from_env({})
 PARTNERS, API = "docs/partners", "app/http/edge/openapi.md"
 HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KIB} KiB of them"
-*RESTS, LAST = (f"{rest.total_seconds():g}" for rest in work.RESTS)
+*RESTS, LAST = (f"{rest.total_seconds():g}" for rest in work.PAUSES)
 
 
 @pytest.mark.parametrize(
@@ -266,6 +266,6 @@ def test_one_organization_holds_half_of_the_places_wherever_it_is_told() -> None
 
 
 def test_a_slice_has_a_rest_between_all_of_its_starts() -> None:
-    assert len(work.RESTS) == bulk_job.STARTS_MAX - 1
+    assert len(work.PAUSES) == bulk_job.STARTS_MAX - 1
     told = (ROOT / FAILS).read_text("utf-8")
     assert f"after the {ORDINALS[bulk_job.STARTS_MAX]} start" in told

@@ -19,7 +19,7 @@ from tests.workers.network_faults import FAULTS, arm
 from tests.workers.queueing import Queue
 from workers import work
 from workers.routes import saga_message
-from workers.work import ASKED_MAX, BACKLOG_MAX, Work
+from workers.work import AGAIN_MAX, BACKLOG_MAX, Work
 
 
 class Asked:
@@ -86,7 +86,7 @@ def test_what_has_moved_on_does_not_wait_as_what_it_was(lab: Lab, asked: Asked) 
 def test_what_is_longest_overdue_comes_first_and_the_rest_at_the_next_beat(
     lab: Lab, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "ASKED_AT_ONCE", 3)
+    monkeypatch.setattr(work, "MESSAGES_MAX", 3)
     made = []
     for _ in range(7):
         made.append(lab.request())
@@ -99,7 +99,7 @@ def test_what_is_longest_overdue_comes_first_and_the_rest_at_the_next_beat(
 def test_the_backlog_of_one_organization_delays_no_other(
     lab: Lab, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "ASKED_AT_ONCE", 4)
+    monkeypatch.setattr(work, "MESSAGES_MAX", 4)
     many = [lab.request() for _ in range(20)]
     lab.clock.forward(seconds=1)
     lab.organization_id = lab.process.organization(link_lab.DEPOSIT)
@@ -126,7 +126,7 @@ def test_a_clock_that_was_set_back_holds_nothing_up(lab: Lab, asked: Asked) -> N
     assert asked.beat() == [first]
     lab.clock.forward(hours=-1)
     assert asked.beat() == [first]
-    lab.clock.forward(seconds=ASKED_MAX / timedelta(seconds=1))
+    lab.clock.forward(seconds=AGAIN_MAX / timedelta(seconds=1))
     assert asked.beat() == [first]
 
 

@@ -118,7 +118,7 @@ def test_the_month_is_over_by_the_databases_clock_if_the_own_one_agrees(
     process.organization()
     del process.shared_clock  # That of the container, which asks the database.
     process.shared_clock = Container.shared_clock.__get__(process, Process)
-    process.gate.ask = lambda: process.views.server_time()  # noqa: PLW0108  # It is patched.
+    process.gate.query = lambda: process.views.server_time()  # noqa: PLW0108  # It is patched.
     for own, of_the_server, expected in (
         (DUE, DUE - MICROSECOND, []),
         (DUE + APART, DUE, []),
@@ -140,7 +140,7 @@ def test_a_service_whose_clock_is_ahead_closes_and_charges_nothing(
     registered = customer(right)
     wrong = installation.process(lambda: utc_now() + ahead)
     # As in a file, and where both run on one machine.
-    wrong.shared_clock, wrong.gate.ask = wrong.clock, lambda: None
+    wrong.shared_clock, wrong.gate.query = wrong.clock, lambda: None
     runtime = Runtime(wrong)
     runtime.start()
     try:

@@ -151,6 +151,7 @@ def test_a_round_has_bounds_and_those_who_cannot_pay_hold_up_nobody(process: Pro
     assert [charged(process, each) for each in organizations] == 2 * [[]] + 3 * [FEBRUARY]
 
 
+@pytest.mark.slow
 def test_however_many_cannot_pay_a_fee_is_found(process: Process) -> None:
     """A statement of PostgreSQL has 65,535 values at most, and one of SQLite 250,000 or fewer."""
     due = fall_due(process, customer(process), "2026-01")

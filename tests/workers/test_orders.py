@@ -84,7 +84,7 @@ def test_a_lost_order_is_adopted_only_after_its_time_out(orders: Orders) -> None
 def test_a_network_that_keeps_our_reference_is_asked_at_once_though_its_clock_is_off(
     orders: Orders,
 ) -> None:
-    lab = orders(keeps_reference=True)
+    lab = orders(stores_reference=True)
     lab.book.late_at = lab.clock() - timedelta(minutes=5)
     other = lab.book.buy(lab.link(lab.request()).requested.plan.at_provider, "somebody")
     link = lose(lab)
@@ -200,7 +200,7 @@ def test_an_esim_that_was_taken_back_may_be_sold_to_us_again(
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_an_esim_without_activation_code_is_a_failed_order(orders: Orders, *, lost: bool) -> None:
-    lab = orders(keeps_reference=True)
+    lab = orders(stores_reference=True)
     lab.network.before("lpa", *[NoActivationCode("no code")] * 2)
     link = lose(lab) if lost else lab.create()
     assert link.failure is not None

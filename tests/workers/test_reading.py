@@ -70,7 +70,7 @@ def until_used(lab: Lab, link: Link, percent: float) -> None:
         addon = lab.simulator.usage(link.endpoint_id, timeout_s=1).addons[0]
         if addon.used_mb * 100 >= percent * 1_000:
             return
-        lab.clock.forward(minutes=5)
+        lab.clock.forward(minutes=5 if addon.used_mb * 100 >= (percent - 5) * 1_000 else 60)
 
 
 @pytest.mark.any_database

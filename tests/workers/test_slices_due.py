@@ -25,7 +25,7 @@ from tests.installation import (
 from tests.workers.queueing import working
 from workers.bulk import EXHAUSTED
 from workers.routes import slice_message
-from workers.work import LEASE, RESTS
+from workers.work import LEASE, PAUSES
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_a_slice_that_fails_rests_ever_longer_and_is_given_up_after_minutes(
     job_id = process.create_job(process.organization(), numbers(1))
     process.projector.catch_up()
     provider.bug = KeyError("a bug of the adapter")
-    for rest in RESTS:
+    for rest in PAUSES:
         with pytest.raises(KeyError):
             process.due_work.answer(job_id, 0)
         process.time.forward(seconds=rest.total_seconds() - 0.001)
@@ -201,7 +201,7 @@ def test_what_a_provider_holds_back_rests_and_the_others_are_answered_once(
     job_id = process.create_job(process.organization(), wanted)
     process.projector.catch_up()
     # The first start ends items, so it does not count.
-    for count, rest in enumerate((RESTS[0], *RESTS), 1):
+    for count, rest in enumerate((PAUSES[0], *PAUSES), 1):
         process.due_work.answer(job_id, 0)
         process.projector.catch_up()
         job = process.log.get(BulkJob, job_id)
@@ -221,7 +221,7 @@ def test_what_a_provider_holds_back_rests_and_the_others_are_answered_once(
     assert job.finished_at is not None
     assert len(provider.asked) == len(set(provider.asked)) == len(job.completed)
     assert check_log(process.log).failures == []
-    assert sum(RESTS, timedelta()).total_seconds() > PAUSE_S_MAX
+    assert sum(PAUSES, timedelta()).total_seconds() > PAUSE_S_MAX
 
 
 @pytest.mark.any_database

@@ -86,7 +86,7 @@ def test_a_worker_whose_clock_jumps_after_it_took_a_message_decides_nothing(
         lab.book.lag = lambda: SHOWN_LATE
     work = begin(lab)
     worker, right = lab.other_process(), SetClock(lab.clock())
-    worker.gate.ask, worker.gate.monotonic = right, lambda: right().timestamp()
+    worker.gate.query, worker.gate.monotonic = right, lambda: right().timestamp()
     worker.gate.require()
     head = lab.process.log.head()
     lab.clock.forward(seconds=HOUR_S)

@@ -380,7 +380,8 @@ class PageQuery(Query):
     per_page = per_page(50, "items")
 
 
-NO_FILTERS = ("page", "per_page", "limit", "wait", "webhook_id")  # What is no filter.
+# What is no filter: an empty one would begin anew, or mean all.
+NO_FILTERS = ("page", "per_page", "limit", "wait", "webhook_id", "link_id", "after_sequence")
 
 KEY = r"^[!-~]{1,255}$"  # No header contains a line break, which `$` would accept.
 NOT_A_KEY = "Must be 1 to 255 visible ASCII characters."

@@ -151,7 +151,7 @@ WITH_SECRET: Final = example(
     "WebhookSecretReply",
     disabled_reason=None,
 )
-ASKED: Final = example("It will be delivered within seconds.", Asked)
+ACCEPTED: Final = example("It will be delivered within seconds.", Asked)
 
 
 class DeliveryQuery(PageQuery):
@@ -377,7 +377,7 @@ def rotate_webhook_secret(_: Caller, given: Given[WebhookEndpoint]) -> Answer:
     "POST /v1/webhooks/<webhook_id>/test",
     resource=load_webhook,
     body=NoBody,
-    reply=Shown(ASKED, 202),
+    reply=Shown(ACCEPTED, 202),
     errors="WEBHOOK_DISABLED",
 )
 def send_test_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Answer:
@@ -453,7 +453,7 @@ def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     resource=load_delivery,
     body=NoBody,
     key=True,
-    reply=Shown(ASKED, 202),
+    reply=Shown(ACCEPTED, 202),
     errors="WEBHOOK_DISABLED",
 )
 def redeliver(caller: Caller, given: Given[Delivery]) -> Answer:

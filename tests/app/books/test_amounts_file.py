@@ -8,7 +8,7 @@ from app.books.reconcile import FILE_BYTES_MAX, FileRefused, Layout, read_amount
 
 LAYOUT = Layout("USD")
 ENCODING = "--encoding names another one"
-NO_HEAD = "no line has the columns 'reference', 'amount'"
+NO_HEAD = "no line has each of 'reference', 'amount' once"
 
 
 def amounts(text: str, layout: Layout = LAYOUT) -> list[int]:
@@ -42,8 +42,8 @@ def test_only_lines_with_the_wanted_value_are_read() -> None:
     text = "Start Date;category;price\nr;lookups;1\nr;sms;many\nr;lookups;2\n;;3\n"
     layout = replace(LAYOUT, reference="start_date", amount="Price", only=("Category", "lookups"))
     assert amounts(text, layout) == [1_000_000, 2_000_000]
-    told = "no line has the columns 'start_date', 'Price', 'Category'"
-    assert wrong(b"start_date,price\n", layout) == [told]
+    told = "no line has each of 'start_date', 'Price', 'Category' once"
+    assert wrong(b"start_date,price,category,PRICE\n", layout) == [told]
 
 
 def test_text_is_read_in_its_encoding() -> None:
@@ -51,8 +51,8 @@ def test_text_is_read_in_its_encoding() -> None:
         data = "reference;amount\nÜberweisung;1,50".encode(name)
         (found,) = read_amounts(data, replace(LAYOUT, encoding=name if name == "cp1252" else None))
         assert (found.reference, found.amount_micros) == ("Überweisung", 1_500_000)
-    unknown = replace(LAYOUT, encoding="klingon")
-    assert wrong(b"reference;amount", unknown) == ["there is no encoding klingon"]
+    unknown = [wrong(b"a", replace(LAYOUT, encoding=it)) for it in ("klingon", "undefined")]
+    assert unknown == [["there is no encoding klingon"], ["there is no encoding undefined"]]
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_an_amount_is_read_as_people_write_it(written: str, micros: int) -> None
 
 
 @pytest.mark.parametrize(
-    "written", ["", "1e3", "4.50 EUR", "-1-", "12,34.5", "1.2.3", "0.0000001", "٤", "1" * 13, "one"]
+    "written", ["", "4.50 EUR", "-1-", "12,34.5", "0.0000001", "٤", "1" * 13, "1" + ",000" * 5_000]
 )
 def test_what_is_no_amount_is_named_by_line_and_column(written: str) -> None:
     assert wrong(column("1", written).encode()) == [
-        f"line 3, column amount: {written!r} is no amount"
+        f"line 3, column amount: {written[:40]!r} is no amount"
     ]
 
 

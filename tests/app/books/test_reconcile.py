@@ -3,6 +3,7 @@
 import random
 from datetime import UTC, datetime
 from typing import cast
+from uuid import UUID
 
 import pytest
 from msgspec.structs import replace
@@ -47,6 +48,9 @@ def test_each_kind_of_difference_is_found() -> None:
 def test_lines_of_one_reference_are_added_up() -> None:
     found = reconcile([theirs("a", 5), theirs("a", -2, line=3)], [ours("a", 1), ours("a", 2)])
     assert (found.ok, found.matched) == (True, 1)
+    parts = [Ours(1, MARCH, "a", 1, "USD", UUID(int=each)) for each in (1, 1, 2)]
+    for count, whose in ((2, UUID(int=1)), (3, None)):
+        assert reconcile([], parts[:count]).missing_there[0].organization_id == whose
     with pytest.raises(FileRefused) as refused:
         reconcile([theirs("a"), theirs("a", line=3, currency="EUR")], [])
     assert refused.value.lines == ["line 3: line 2 has this reference in USD"]
@@ -88,9 +92,8 @@ def test_activations_and_top_ups_have_the_references_of_their_network(process: P
     ]
     assert [each.reference.split("-")[0] for each in costs_of(process.log, "far")] == ["endpoint"]
     assert [*costs_of(process.log, "offline")] == []
-    assert [(e.reference, e.amount_micros, e.currency) for e in deposits_of(process.log)] == [
-        ("bank-1", 100_000_000, "USD")
-    ]
+    facts = [(e.reference, e.amount_micros, e.organization_id) for e in deposits_of(process.log)]
+    assert facts == [("bank-1", 100_000_000, acme)]
 
 
 @pytest.mark.any_database

@@ -113,7 +113,7 @@ def test_a_clock_that_is_set_amid_a_comparison_is_compared_anew() -> None:
         host.set_by_s = 3600.0
         return answer
 
-    host.check.ask = set_meanwhile
+    host.check.query = set_meanwhile
     assert host.check.check() is None
     host.check.check_if_due()
     assert host.check.reason() == AHEAD

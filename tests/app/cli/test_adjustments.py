@@ -2,17 +2,21 @@
 
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from domain.accounts.approvals import ApprovalLimit
+from domain.accounts.approvals import ApprovalLimit, Proposal
+from domain.accounts.wallet import Adjustment
 from domain.cause import Cause, utc_now
-from tests.app.cli.shell import Shell
+from tests.app.cli.shell import Shell, shell_of
 from tests.app.cli.test_operator import created, head
 from tests.app.cli.test_wallet import lookup_of
+from tests.installation import Installation, SetClock
 from tests.projections.crimes.adjustments import waiting
+from tests.projections.histories import run_on_log
 
 LIMIT = ("operator", "approvals")
 WAITING = ("wallet", "adjustments")
@@ -88,7 +92,6 @@ def test_what_is_above_the_limit_waits_for_somebody_else(
     waiting = the_one_waiting(carl)
     assert waiting["id"] == proposed.get("proposal", proposed.get("adjustment"))
     assert (waiting["kind"], waiting["proposed_by_name"]) == (kind, "anna")
-    assert "anna" in carl.run(*WAITING, "list").stdout
     approve, place = (*WAITING, "approve", waiting["id"]), head(anna)
     assert "by another operator" in anna.refusal(*approve)
     assert "needs the right approve" in carl.refusal(*approve)
@@ -259,6 +262,43 @@ def test_a_limit_of_an_earlier_release_covers_people_from_the_next_command_on(sh
         assert container.log.get(ApprovalLimit, ApprovalLimit.id_of()).covers == "people"
 
 
+def test_the_decisions_of_a_month_are_those_of_the_log(installation: Installation) -> None:
+    clock = SetClock(datetime(2026, 2, 27, tzinfo=UTC))
+    process, shell = installation.process(clock), shell_of(installation)
+    organization = process.organization("1.00")
+    anna, bert = (Cause(clock.now, "cli-1", f"operator:{each}") for each in (1, 2))
+
+    def reject(reference: str) -> None:  # What an earlier release let wait, and what waits now.
+        adjustment = waiting(organization, reference, anna)
+        adjustment.record(Adjustment.Rejected, bert)
+        facts = {"organization_id": organization, "reference": reference, "amount_micros": 70_000}
+        facts |= {"deposit": "bank-1", "value_date": clock.now.date()}
+        reversal = Proposal.of(anna, "reversal", reference, reason="why", **facts)
+        reversal.reject(bert)
+        process.log.append(adjustment, reversal)
+
+    reject("r-1")
+    clock.forward(days=3)
+    process.month_end.run()
+    reject("r-2")  # It is dated in the month that is closed.
+    log = [each for each in process.log.stored(0, 1_000) if each.topic.endswith(".rejected")]
+    names = ("kind", "reference", "amount", "decision", "proposed_by", "decided_by")
+    who = ("rejected", anna.actor, bert.actor)
+    for month, reference, rows in (("2026-02", "r-1", log[:2]), ("2026-03", "r-2", log[2:])):
+        line = (*WAITING, "list", "--month", month)
+        found = shell.json(*line)["data"]
+        assert [tuple(each[name] for name in names) for each in found] == [
+            ("adjustment", reference, "0.000005", *who),
+            ("reversal", reference, "0.07", *who),
+        ]
+        assert [(it["position"], UUID(it["id"])) for it in found] == [each[:2] for each in rows]
+        head, *shown = shell.run(*line).stdout.splitlines()
+        assert [row[head.index("DEPOSIT") :].split()[0] for row in shown] == ["-", "bank-1"]
+    before = (log[-1].position - 1,)
+    run_on_log(process, "DELETE FROM {table} WHERE {position} = ? RETURNING 1", before)
+    assert "decides what nobody has proposed" in shell.refusal(*line)
+
+
 @pytest.mark.parametrize("kind", ["payout", "adjustment"])
 def test_what_a_wallet_does_not_hold_is_refused_and_not_proposed(
     people: tuple[Shell, Shell, Shell], kind: str
@@ -306,13 +346,12 @@ def test_no_money_moves_while_rights_or_limit_change(
     monkeypatch.setattr("app.cli.session.LOCK_WAIT_S", 0.1)
     anna_id, anna = created(boss, "anna", "money")
     organization = anna.new_organization()
-    container = boss.container()
-    assert container.operators_lock.acquire()
-    before = head(boss)
-    assert "has not ended" in anna.refusal(*adjust("1", organization))
-    for line in (("revoke", anna_id), ("rotate-key", anna_id), ("approvals", "5")):
-        assert "has not ended" in boss.refusal("operator", *line)
-    assert head(boss) == before
-    container.operators_lock.release()
-    container.close()
+    with closing(boss.container()) as container:
+        assert container.operators_lock.acquire()
+        before = head(boss)
+        assert "has not ended" in anna.refusal(*adjust("1", organization))
+        for line in (("revoke", anna_id), ("rotate-key", anna_id), ("approvals", "5")):
+            assert "has not ended" in boss.refusal("operator", *line)
+        assert head(boss) == before
+        container.operators_lock.release()
     anna.run(*adjust("1", organization))

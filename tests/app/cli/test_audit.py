@@ -137,17 +137,6 @@ def test_two_organizations_with_one_reference_do_not_make_up_for_each_other(
         assert told["matched"] == matched
 
 
-def test_a_file_that_cannot_be_read_is_refused_line_by_line(paid: Shell, tmp_path: Path) -> None:
-    file = tmp_path / "invoice.csv"
-    file.write_text("reference,amount\na,one\nb,two\n")
-    refused = paid.run("audit", "reconcile", file, "--provider", "simulated", status=1)
-    assert refused.stdout == ""
-    assert refused.stderr.splitlines() == [
-        f"Error: {file}: line {line}, column amount: {text!r} is no amount"
-        for line, text in ((2, "one"), (3, "two"))
-    ]
-
-
 HEADS = {
     "twilio": ("category,start_date,price,price_unit", "lookups,2026-03-01,0.005,usd"),
     "telnyx": ("start_date,type,total_cost,currency", "2026-03-01,CARRIER,0.005,USD"),

@@ -189,7 +189,7 @@ def test_whether_the_release_before_can_return_is_said_after_an_upgrade(
 @postgresql_only("a file has no clock of its own")
 def test_a_clock_that_is_off_is_said(healthy: Process) -> None:
     ask = healthy.views.server_time
-    healthy.gate.ask = lambda: ask() + timedelta(seconds=28)
+    healthy.gate.query = lambda: ask() + timedelta(seconds=28)
     assert checks(healthy) == {"clock"}
 
 

@@ -1,6 +1,7 @@
 """`finance` says why it cannot serve its pages; what it serves is in the net."""
 
 import socket
+from contextlib import closing
 
 import pytest
 
@@ -8,9 +9,7 @@ from tests.app.cli.shell import Shell
 
 
 def test_a_port_that_is_taken_is_told(shell: Shell) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
+    with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert f"PORT {port}: " in shell.refusal("finance", "--port", port)
 
@@ -27,9 +26,7 @@ OLDER = "CREATE VIEW finance_statements AS SELECT 1 AS month"
 
 @pytest.mark.parametrize("then", [[], [OLDER]])
 def test_views_of_an_older_release_are_named(shell: Shell, then: list[str]) -> None:
-    container = shell.container()
-    with container.views.writing() as connection:
+    with closing(shell.container()) as parts, parts.views.writing() as connection:
         for statement in ("DROP VIEW finance_statements", *then):
             connection.exec_driver_sql(statement)
-    container.close()
     assert "run: python -m app migrate" in shell.refusal("finance", "--port", 0)

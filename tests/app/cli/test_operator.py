@@ -198,16 +198,15 @@ def test_who_is_revoked_before_a_command_has_its_turn_does_nothing(
 
 def test_two_who_revoke_each_other_at_once_lock_nobody_out(boss: Shell) -> None:
     anna, hers = created(boss, "anna", "keys")
-    container = boss.container()
-    first, change = container.operators.all()[0], container.log.change
+    with closing(boss.container()) as container:
+        first, change = container.operators.all()[0], container.log.change
 
-    def meanwhile(*arguments: Any) -> Any:
-        hers.run("operator", "revoke", first.id)
-        return change(*arguments)
+        def meanwhile(*arguments: Any) -> Any:
+            hers.run("operator", "revoke", first.id)
+            return change(*arguments)
 
-    container.log.change = meanwhile  # type: ignore[method-assign]  # So that both have looked.
-    container.operators.revoke(anna, Cause(utc_now(), "request-1", first.actor))
-    container.close()
+        container.log.change = meanwhile  # type: ignore[method-assign]  # So that both have looked.
+        container.operators.revoke(anna, Cause(utc_now(), "request-1", first.actor))
     nobody = boss.having(OPERATOR_KEY="")
     assert [row["revoked"] for row in nobody.json("operator", "list")["data"]] == [True, True]
     assert "set OPERATOR_KEY" in nobody.refusal("org", "create", "--name", "Acme")

@@ -96,11 +96,14 @@ def test_a_cost_in_another_currency_has_a_price_by_its_rate_alone(
         assert [each["price"] for each in told["created"]] == [price]
 
 
-def test_a_network_that_gives_half_of_its_catalogue_changes_nothing(
+def test_a_network_that_gives_half_of_its_catalogue_changes_nothing_and_holds_up_nobody(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def half() -> Iterator[SuppliedPlan]:
         yield IN_EUROS
+        other = shell.container()
+        assert other.operators_lock.acquire()
+        other.operators_lock.release()
         raise Unavailable
 
     monkeypatch.setattr(SimulatedNetwork, "supplied", lambda *_, **__: half())

@@ -48,20 +48,15 @@ def test_a_process_with_another_price_does_not_start(shell: Shell) -> None:
     assert "no process starts again" in found
 
 
-def test_the_same_price_is_set_once(shell: Shell) -> None:
-    for _ in range(2):
-        shell.run("prices", "lookup", "0.02")
-    assert [micros for micros, *_ in prices(shell)] == [20_000]
-
-
 def test_a_held_copy_adds_no_price_to_its_log(shell: Shell) -> None:
     shell.run("installation", "hold")
     start(shell.having(PRICE_PER_LOOKUP="0.005"))
     assert prices(shell) == []
 
 
-def test_a_demo_keeps_the_price_that_an_operator_has_set(shell: Shell) -> None:
-    shell.run("prices", "lookup", "0.02")
+def test_the_price_of_an_operator_is_set_once_and_a_demo_keeps_it(shell: Shell) -> None:
+    for _ in range(2):
+        shell.run("prices", "lookup", "0.02")
     with closing(shell.container()) as container:
         prepare_demo(container, [])
     assert [micros for micros, *_ in prices(shell)] == [20_000]

@@ -25,21 +25,18 @@ FEBRUARY = datetime(2024, 2, 1, tzinfo=UTC)
 
 def ask(shell: Shell, organization: UUID, at: datetime) -> UUID:
     """Look up a number, keep an answer and accept a job at some moment; return the job."""
-    container = shell.container(lambda: at)
-    container.look_up(organization, NUMBER, price_micros=0)
     kept = CachedFacts(NumberFacts(NUMBER, valid=True), "remote", at)  # As of a remote provider.
-    container.lookup_cache.save(organization, [kept])
-    job_id = container.create_job(organization, [NUMBER], 0)
-    container.close()
-    return job_id
+    with closing(shell.container(lambda: at)) as container:
+        container.look_up(organization, NUMBER, price_micros=0)
+        container.lookup_cache.save(organization, [kept])
+        return container.create_job(organization, [NUMBER], 0)
 
 
 def is_readable(shell: Shell, job_id: UUID) -> bool:
-    container = shell.container()
-    job = container.log.get(BulkJob, job_id)
-    clear = container.vault.open(job.organization_id, job_id, job.created.personal)
-    container.close()
-    return clear is not None
+    with closing(shell.container()) as container:
+        job = container.log.get(BulkJob, job_id)
+        personal = job.created.personal
+        return container.vault.open(job.organization_id, job_id, personal) is not None
 
 
 @pytest.fixture
@@ -78,9 +75,8 @@ def test_what_an_earlier_release_sealed_goes_with_its_whole_month_only(
 
 
 def test_a_name_that_an_earlier_release_wrote_is_ended_and_the_log_keeps_it(shell: Shell) -> None:
-    process = Process(shell.container().settings)
-    link = LinkSteps(process, process.organization(), "Frieda Muster").activate()
-    process.close()
+    with closing(Process(shell.container().settings)) as process:
+        link = LinkSteps(process, process.organization(), "Frieda Muster").activate()
     told = shell.json("privacy", "erase", "--link", link.iccid, "--whole-months")
     assert told["names_in_clear"] == 2  # As it was asked for, and at the activation.
     assert shell.json("links", "show", link.id)["name"] is None

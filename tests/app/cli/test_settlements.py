@@ -27,24 +27,6 @@ def a_file(shell: Shell, *lines: str, head: str = "reference;amount;Tag") -> Pat
 
 
 @pytest.mark.usefixtures("owner")
-def test_what_is_no_date_is_told_with_its_line_and_column(shell: Shell) -> None:
-    for cells in ("31.02.2026", "02/27/2026", "", "=1+1\x07"):
-        file = a_file(shell, f"bank-1;50.00;{cells}")
-        told = f"line 2, column Tag: {cells!r} is no date such as 2026-01-31"
-        assert told in shell.refusal("audit", "reconcile", file, *BANK)
-    told = shell.json("audit", "trial-balance")
-    assert told["ok"]
-    assert "Assets:Bank" not in {each["account"] for each in told["data"]}
-
-
-def test_an_invoice_is_booked_with_the_very_difference_that_is_accepted(shell: Shell) -> None:
-    file = a_file(shell, "addon-9,2.50,", head="reference,amount,Tag")
-    for accepted, booked in ((), 0), (("--accept", "-2.50"), 0), (("--accept", "2.50"), 1):
-        line = ("audit", "reconcile", file, *INVOICE, "--book", *accepted)
-        assert shell.json(*line, status=1)["booked"] == booked, accepted
-
-
-@pytest.mark.usefixtures("owner")
 def test_what_does_not_go_together_is_refused(shell: Shell) -> None:
     file = a_file(shell, "bank-1;50.00;27.02.2026")
     dated: Any = ("--value-date", "2026-02-27")

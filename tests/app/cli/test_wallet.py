@@ -1,6 +1,6 @@
 """`wallet`: money in, corrections, refunds, play money, and what is refused."""
 
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from uuid import UUID
@@ -9,7 +9,7 @@ import pytest
 
 from app.http.links.qr import as_png
 from domain.accounts.wallet import SANDBOX_DEPOSIT
-from domain.cause import Cause
+from domain.cause import Cause, utc_now
 from tests.app.cli.shell import Shell
 from tests.docs.verifier import verify
 
@@ -44,6 +44,12 @@ def test_an_organization_may_have_all_for_nothing_and_spend_nothing(
         assert {its["price_per_lookup"], its["monthly_link_fee"], its["spending_limit"]} == {told}
 
 
+def refuse_each(shell: Shell, organization: UUID, option: str, *wrong: object) -> None:
+    for value in wrong:
+        refusal = shell.refusal("org", "set", organization, option, value, status=2)
+        assert refusal.startswith(f"Invalid value for '{option}'"), value
+
+
 def test_the_brand_of_an_organization_is_a_colour_and_a_small_png(
     shell: Shell, organization: UUID, tmp_path: Path
 ) -> None:
@@ -62,16 +68,11 @@ def test_the_brand_of_an_organization_is_a_colour_and_a_small_png(
     assert ("brand_colour" in its, its["brand_logo_bytes"]) == (False, len(image))
     assert "brand_logo_bytes" not in shell.json("org", "set", organization, "--brand-logo", "none")
 
-    for colour in ("blue", "#12345", "#1a4fa0;}", "", "1a4fa0"):
-        refusal = shell.refusal("org", "set", organization, "--brand-colour", colour, status=2)
-        assert refusal.startswith("Invalid value for '--brand-colour'"), colour
+    refuse_each(shell, organization, "--brand-colour", "blue", "#12345", "#1a4fa0;}", "", "1a4fa0")
     wide = image[:16] + (1_025).to_bytes(4) + image[20:]
     large = image[:-12] + bytes(16_384) + image[-12:]
     for wrong in (b"", image[:20], image[:-1], b"<svg/>" + image, large, wide):
-        line = ("org", "set", organization, "--brand-logo", logo(wrong))
-        assert shell.refusal(*line, status=2).startswith("Invalid value for '--brand-logo'")
-    line = ("org", "set", organization, "--brand-logo", tmp_path / "none.png")
-    assert shell.refusal(*line, status=2).startswith("Invalid value for '--brand-logo'")
+        refuse_each(shell, organization, "--brand-logo", logo(wrong), tmp_path / "none.png")
 
 
 def test_the_number_of_a_customer_is_shown_and_has_nine_digits_at_most(
@@ -80,9 +81,7 @@ def test_the_number_of_a_customer_is_shown_and_has_nine_digits_at_most(
     line = ("org", "set", organization, "--customer-number")
     assert shell.json(*line, "100010001")["customer_number"] == "100010001"
     assert "customer_number" not in shell.json(*line, "none")
-    for wrong in ("", "0", "01", "1000100011", "K-1", "1.5", "-1", "\u0661"):
-        refusal = shell.refusal(*line, wrong, status=2)
-        assert refusal.startswith("Invalid value for '--customer-number'"), wrong
+    refuse_each(shell, *line[2:], "", "0", "01", "1000100011", "K-1", "1.5", "-1", "\u0661")
 
 
 def test_a_wallet_is_never_larger_than_it_can_hold(shell: Shell, organization: UUID) -> None:
@@ -91,32 +90,22 @@ def test_a_wallet_is_never_larger_than_it_can_hold(shell: Shell, organization: U
     assert "larger than a wallet can hold" in refusal
 
 
-def test_a_wrong_deposit_is_named(shell: Shell, organization: UUID) -> None:
+def test_a_wrong_amount_or_reference_is_named(shell: Shell, organization: UUID) -> None:
+    reason = ("--reason", "r")
     wrong = ("0", "0.00", "-5.00", "1.1234567", "1e3", "\u0661", "1,5", "", "+1", "NaN", "10" * 7)
-    for amount in wrong:
-        line = (organization, amount, "--reference", "r")
-        refusal = shell.refusal("wallet", "deposit", *line, status=2)
-        assert refusal.startswith("Invalid value for 'AMOUNT'"), amount
-
-
-def test_a_wrong_correction_is_named(shell: Shell, organization: UUID) -> None:
-    for amount in ("0", "-0", "--1", "-1.1234567", "--reason"):
-        line = (organization, amount, "--reference", "c-1", "--reason", "r")
-        refusal = shell.refusal("wallet", "adjust", *line, status=2)
-        assert "AMOUNT" in refusal or "--reason" in refusal
-
-
-def test_a_reference_is_one_printable_line(shell: Shell, organization: UUID) -> None:
-    for words in ("", " ", "a\tb", "\udcff", "r" * 256):
-        line = (organization, "1", "--reference", words)
-        assert "--reference" in shell.refusal("wallet", "deposit", *line, status=2)
+    lines = [("AMOUNT", "deposit", each, "r") for each in wrong]
+    lines += [("AMOUNT", "adjust", each, "r", *reason) for each in ("0", "-0", "--1", "-1.1234567")]
+    lines += [("AMOUNT", "adjust", "--reason", "r", *reason)]
+    lines += [("--reference", "deposit", "1", it) for it in ("", " ", "a\tb", "\udcff", "r" * 256)]
+    for named, command, amount, reference, *more in lines:
+        line = ("wallet", command, organization, amount, "--reference", reference, *more)
+        assert shell.refusal(*line, status=2).startswith(f"Invalid value for '{named}'"), line
 
 
 def lookup_of(shell: Shell, organization: UUID, price_micros: int) -> UUID:
     """Look a number up and return the charge."""
-    container = shell.container()
-    result = container.look_up(organization, price_micros=price_micros)
-    container.close()
+    with closing(shell.container()) as container:
+        result = container.look_up(organization, price_micros=price_micros)
     assert result.lookup.answer.price is not None
     return result.lookup.answer.price.transaction_id
 
@@ -133,10 +122,9 @@ def test_play_money_needs_no_right_and_both_audits_accept_it(shell: Shell, tmp_p
     sandbox, out = shell.having(SANDBOX="true"), tmp_path / "log.jsonl"
     organization = sandbox.new_organization()
     sandbox.json("operator", "create", "anna", "--may", "money,approve,keys,audit")
-    parts = sandbox.container()
-    cause = Cause(parts.clock(), "request-1")
-    parts.accounts.book_deposit(organization, 7_000_000, "tests-1", cause, SANDBOX_DEPOSIT)
-    parts.close()
+    facts = (organization, 7_000_000, "tests-1", Cause(utc_now(), "request-1"), SANDBOX_DEPOSIT)
+    with closing(sandbox.container()) as parts:
+        parts.accounts.book_deposit(*facts)
     assert sandbox.json("audit", "verify")["ok"]
     sandbox.run("audit", "export", "--format", "jsonl", "--out", out)
     with redirect_stdout(StringIO()):

@@ -22,10 +22,9 @@ def accept_jobs(shell: Shell, *jobs: list[str], price_micros: int = 0) -> None:
     """Accept jobs as a process does that dies right after its replies."""
     organization = shell.new_organization()
     shell.run("wallet", "deposit", organization, "10", "--reference", "r")
-    container = shell.container()
-    for numbers in jobs:
-        container.create_job(organization, numbers, price_micros)
-    container.close()
+    with closing(shell.container()) as container:
+        for numbers in jobs:
+            container.create_job(organization, numbers, price_micros)
 
 
 def test_unfinished_jobs_are_worked_to_their_end_once(shell: Shell) -> None:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +21,18 @@ def service(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterato
     yield from run_service(tmp_path_factory.mktemp("service"), migrated)
 
 
-def run_service(directory: Path, migrated: Seed) -> Iterator[Service]:
+def run_service(directory: Path, migrated: Seed, *, still: bool = False) -> Iterator[Service]:
     url = migrated.copy(directory)
-    running = Service(directory, DATABASE_URL=url).start()
-    yield running
-    running.stop()
+    service = Service(directory, DATABASE_URL=url)
+    yield service if still else service.start()
+    service.stop()
     migrated.drop(url)
 
 
 @pytest.fixture
 def still(tmp_path: Path, migrated: Seed) -> Iterator[Service]:
     """A service whose threads stand still, on each database in turn."""
-    url = migrated.copy(tmp_path)
-    service = Service(tmp_path, DATABASE_URL=url)
-    yield service
-    service.stop()
-    migrated.drop(url)
+    yield from run_service(tmp_path, migrated, still=True)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +47,6 @@ def rival(service: Service) -> Tenant:
     return service.tenant()
 
 
-@contextmanager
 def services_in(home: Path) -> Iterator[MakeService]:
     made: list[Service] = []
 
@@ -70,12 +64,10 @@ def services_in(home: Path) -> Iterator[MakeService]:
 @pytest.fixture
 def make_service(tmp_path: Path) -> Iterator[MakeService]:
     """Make a service of other settings, whose threads stand still, on SQLite."""
-    with services_in(tmp_path) as make:
-        yield make
+    yield from services_in(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def share_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeService]:
     """Make one for all tests of a module."""
-    with services_in(tmp_path_factory.mktemp("services")) as make:
-        yield make
+    yield from services_in(tmp_path_factory.mktemp("services"))

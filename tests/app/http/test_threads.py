@@ -34,7 +34,7 @@ class Calls:
             self.threads.submit(owner, partial(self._run, owner, rest=rest))
 
     def until(self, **running: int) -> None:
-        assert wait_for(lambda: +self.running == running, PATIENCE_S), self.running
+        assert wait_for(lambda: +self.running.copy() == running, PATIENCE_S), self.running
 
     def finish(self) -> None:
         self._go_on.set()

@@ -29,7 +29,7 @@ from app.books.rates import Rates
 from app.books.reader import Selection, read_transactions
 from app.cli.import_files import read_account_file
 from app.processes import month_folder
-from app.processes.month_folder import RATES, Given, Made, check_folder, make_folder
+from app.processes.month_folder import BY_ACCOUNTS, RATES, Given, Made, check_folder, make_folder
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cost import Cost
@@ -557,6 +557,15 @@ def test_a_folder_with_rates_is_made_again_and_checked_by_those_in_it(trade: Tra
     money, dress = check(trade, own)
     assert "foreign.csv" in money
     assert dress == {}
+    edit(own, f"statements/{MONTH}-000001.json", r'"debit":"', '"debit":"1')
+    (own / RATES).write_bytes(kept.partition(b"\n")[0])
+    (own / "mine.txt").write_text("my notes")
+    money, dress = check(trade, own)
+    assert money.pop(f"statements/{MONTH}-000001.json") == "says something else than the log"
+    assert {*money} == {name for name in files_of(own) if name.startswith(BY_ACCOUNTS)}
+    told = "cannot be made again: the table of rates has none of USD"
+    assert all(why.startswith(told) for why in money.values())
+    assert {*dress} == {"mine.txt", "index.html"}
     with pytest.raises(NotPossible, match="has none of USD for 2026-02-"):
         trade.make("too-late", rates=ecb().partition(b"\n2026-02")[0])
     assert not (trade.home / "too-late").exists()

@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from app.watch import gauges
-from app.watch.gauges import Asker, ScrapedGauges, Values
+from app.watch.gauges import ScrapedGauges, SharedQuery, Values
 
 SCRAPE_S_MAX = 2.0
 HERE: Values = {"audit_failures": 1.0}
@@ -32,7 +32,7 @@ def test_what_hangs_is_left_out_in_time_and_the_rest_is_there(gate: Event) -> No
         gate.wait()
         return {"months_overdue": 1.0}
 
-    collector = ScrapedGauges([Asker("slow", hang), Asker("quick", lambda: HERE)])
+    collector = ScrapedGauges([SharedQuery("slow", hang), SharedQuery("quick", lambda: HERE)])
     assert values(collector) == {
         "audit_failures": 1,
         "slow": 0,
@@ -49,7 +49,7 @@ def test_while_a_question_hangs_it_is_not_asked_again(gate: Event) -> None:
         gate.wait()
         return len(asked)
 
-    asker = Asker("slow", hang)
+    asker = SharedQuery("slow", hang)
     begun = [asker.query() for _ in range(5)]
     gate.set()
     assert [future.result(10) for future in begun] == [1] * 5
@@ -68,7 +68,7 @@ def test_an_error_is_an_answer_and_the_next_question_is_asked(
             raise ConnectionError(message)
         return HERE
 
-    collector = ScrapedGauges([Asker("part", ask)])
+    collector = ScrapedGauges([SharedQuery("part", ask)])
     assert values(collector) == {"part": 0}
     down[0] = False
     assert values(collector) == {"part": 1, "audit_failures": 1}

@@ -15,7 +15,7 @@ from domain.errors import (
 )
 from domain.links.buying import NOT_ACCEPTED
 from domain.links.link import Link
-from domain.links.waiting import places_of
+from domain.links.waiting import limiters_of
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Gate, Patience
 from tests.installation import PATIENCE_S, wait_until
@@ -125,7 +125,7 @@ def test_a_network_that_blocks_costs_the_deadline_and_no_money(
 
 def test_a_change_that_finds_no_place_begins_nothing(buyer: Buyer, link: Link) -> None:
     full = buyer.open()
-    full.waiting = places_of(0)
+    full.waiting = limiters_of(0)
     head = buyer.process.log.head()
     with pytest.raises(ServiceUnavailable):
         buyer.change(link.id, add=[buyer.sell("Asia")], process=full)

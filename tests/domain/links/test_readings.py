@@ -10,7 +10,7 @@ from domain.errors import RateLimited, ServiceUnavailable
 from domain.links.link import Link
 from domain.links.network import ActivationCode
 from domain.links.readings import READ_S, LinkReading
-from domain.links.waiting import places_of
+from domain.links.waiting import limiters_of
 from domain.months import month_of
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Patience
@@ -181,14 +181,14 @@ def test_a_reader_that_finds_no_place_to_wait_takes_what_was_last_seen(
     seen = read(buyer, link)
     buyer.time.forward(hours=1)
     full = buyer.open()
-    full.waiting = places_of(0)
+    full.waiting = limiters_of(0)
     reading = full.link_readings.read(buyer.link(link.id), full.cause(), live=True)
     assert (reading.usage, reading.stale, reading.code) == (seen.usage, True, seen.code)
     assert full.network.calls == []  # type: ignore[attr-defined]  # it is a faulty one
     with pytest.raises(ServiceUnavailable):
         full.link_readings.status(link, live=True)
     assert full.link_readings.status(link, live=False)[1:] == (True, True)
-    full.waiting = places_of(1)
+    full.waiting = limiters_of(1)
     del full.link_readings
     with full.waiting[SIMULATED].slot(link.organization_id):  # Its share.
         with pytest.raises(RateLimited):

@@ -12,7 +12,7 @@ from domain.links.driver import CALL_S, WITHIN_S
 from domain.links.link import Link
 from domain.links.network import EsimNetwork, LinkStatus
 from domain.links.set_status import Target
-from domain.links.waiting import places_of
+from domain.links.waiting import limiters_of
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.domain.asking import all_at_once
 from tests.domain.buying import Buyer, Gate, Patience
@@ -246,7 +246,7 @@ def test_what_others_note_meanwhile_does_not_disturb(buyer: Buyer, link: Link) -
 @pytest.mark.any_database
 def test_a_request_that_finds_no_place_asks_nobody(buyer: Buyer, link: Link) -> None:
     full = buyer.open()
-    full.waiting = places_of(0)
+    full.waiting = limiters_of(0)
     with pytest.raises(ServiceUnavailable):
         buyer.switch(link.id, "suspended", full)
     assert full.network.calls == []  # type: ignore[attr-defined]  # it is a faulty one

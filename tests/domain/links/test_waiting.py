@@ -14,7 +14,7 @@ from domain.catalogue.plan import SIMULATED
 from domain.errors import ProvisioningError, RateLimited, ServiceUnavailable
 from domain.links import waiting
 from domain.links.link import Link, Stage
-from domain.links.waiting import places_of, wait_for
+from domain.links.waiting import limiters_of, wait_for
 from tests.domain.buying import Buyer, Gate, NewBuyer, Patience
 from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
 
@@ -31,7 +31,7 @@ def suspend(process: Process, organization: Organization) -> None:
 
 
 def test_each_network_has_places_of_its_own() -> None:
-    places, one = places_of(2), uuid4()
+    places, one = limiters_of(2), uuid4()
     with places["slow"].slot(one), places["slow"].slot(uuid4()):
         with pytest.raises(ServiceUnavailable), places["slow"].slot(uuid4()):
             pass
@@ -181,7 +181,7 @@ def test_a_link_that_comes_at_the_last_moment_is_the_answer(
 
 
 def test_a_request_that_finds_no_place_begins_nothing(buyer: Buyer) -> None:
-    buyer.process.waiting = places_of(4)  # Two for each organization.
+    buyer.process.waiting = limiters_of(4)  # Two for each organization.
     buyer.hire()
     plan_id, gates = buyer.sell("Europe", "2.00"), [Gate(), Gate()]
     buyer.network.before("create_endpoint", *gates)

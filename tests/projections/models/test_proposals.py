@@ -32,8 +32,7 @@ def test_what_is_decided_waits_no_more(
     process.accounts.reject(made[0], bert)
     process.accounts.approve(made[2], bert)
     assert process.ask(process.proposals.all) == [made[1], made[3]]
-    parts = (process.source, process.proposals)
-    assert differences(*parts) == []
+    assert differences(process.source, process.proposals) == []
 
 
 def proposed(process: Process, kind: str, owner: UUID, reference: str, anna: Cause) -> UUID:
@@ -56,20 +55,13 @@ def test_what_is_moved_alone_counts_by_operator_and_day(process: Process) -> Non
     accounts.move("deposit", owner, 900_000, "d-1b", bert)
     accounts.book_deposit(owner, 5_000_000, "d-2", replace(anna, actor="client:cl_1"))
     accounts.approve(proposed(process, "deposit", owner, "d-3", anna), bert)
-    today = anna.at.date()
-    moved = [process.accounts.moved_micros(each.actor, today) for each in (anna, bert)]
+    moved = [accounts.moved_micros(each.actor, anna.at.date()) for each in (anna, bert)]
     assert moved == [1_000_000, 900_000]
-    parts = (process.source, process.proposals)
-    assert differences(*parts) == []
-    for kind in ("deposit", "adjustment"):  # One more micro-unit on this day is too much.
-        with pytest.raises(WaitsForApproval):
-            proposed_small(process, kind, owner, anna)
-        accounts_day = replace(anna, at=anna.at + timedelta(days=1))
-        assert proposed_small(process, f"{kind}-later", owner, accounts_day) is None
-
-
-def proposed_small(process: Process, kind: str, owner: UUID, cause: Cause) -> None:
-    if kind.startswith("deposit"):
-        process.accounts.move("deposit", owner, 1, kind, cause)
-    else:
-        process.accounts.move("adjustment", owner, 1, kind, cause, reason="why")
+    assert differences(process.source, process.proposals) == []
+    later = replace(anna, at=anna.at + timedelta(days=1))
+    with pytest.raises(WaitsForApproval):  # One more micro-unit on this day is too much.
+        accounts.move("deposit", owner, 1, "d-4", anna)
+    with pytest.raises(WaitsForApproval):
+        accounts.move("adjustment", owner, 1, "a-4", anna, reason="why")
+    accounts.move("deposit", owner, 1, "d-5", later)
+    accounts.move("adjustment", owner, 1, "a-5", later, reason="why")

@@ -53,11 +53,9 @@ def test_a_filtered_page_is_right_whatever_the_clocks_say(
     for number, moment in enumerate(moments):
         clock.now = start + timedelta(seconds=moment)
         if number % 3:
-            process.accounts.move(
-                "adjustment", owner, 1_000, f"{number}", process.cause(), reason="why"
-            )
+            process.adjust(owner, 1_000)
         else:
-            process.accounts.move("deposit", owner, 1_000_000, f"{number}", process.cause())
+            process.deposit(owner, "1.00")
     since, until = (None if each is None else start + timedelta(seconds=each) for each in span)
     everything, _ = page(process, owner)
     right = [
@@ -70,3 +68,11 @@ def test_a_filtered_page_is_right_whatever_the_clocks_say(
     offset, limit = place
     found = page(process, owner, EntryFilter(kind, since, until), offset, limit)
     assert found == (right[offset : offset + limit], len(right))
+
+
+@pytest.mark.any_database
+def test_a_sum_that_does_not_fit_stops_no_read_model(process: Process) -> None:
+    for _ in range(10):
+        process.organization("999999999999")
+        process.projector.catch_up()
+    assert process.audit().failures == []

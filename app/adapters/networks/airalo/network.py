@@ -120,7 +120,7 @@ class Airalo(OrderNetwork):
     name = "airalo"
     remote = True
     shape: Literal["order"] = "order"
-    keeps_reference = True
+    stores_reference = True
     adds_once = False
     background_reads_per_s = 4.0  # It publishes no limit for all eSIMs together.
     settles_after = SETTLES_AFTER

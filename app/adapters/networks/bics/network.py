@@ -262,7 +262,7 @@ class BicsNetwork(StockNetwork):
         if sim is not None and sim.endpoint_id is not None:
             raise Rejected("the eSIM has an endpoint")
 
-    def pass_over(self, iccid: str) -> bool:
+    def skip_esim(self, iccid: str) -> bool:
         """Treat an eSIM as in use, although BICS lists it as free once it has no endpoint."""
         self._skipped.add(iccid)
         return True

@@ -90,7 +90,7 @@ class EsimGo:
     name = "esimgo"
     remote = True
     shape: Literal["order"] = "order"
-    keeps_reference = False
+    stores_reference = False
     adds_once = False
     background_reads_per_s = 1.0  # Each takes two of the eight calls a second.
     settles_after = SETTLES_AFTER

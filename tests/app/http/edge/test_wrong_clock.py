@@ -20,7 +20,7 @@ def service(make_service: MakeService) -> Service:
 
 def test_nothing_but_probes_is_answered_until_the_clock_is_right(service: Service) -> None:
     buyer, gate = Buyer(service.tenant()), service.container.gate
-    gate.ask = lambda: utc_now() + HOUR  # SQLite has no clock.
+    gate.query = lambda: utc_now() + HOUR  # SQLite has no clock.
     gate.check()
     asked = [("GET", "/v1/wallet"), ("POST", LINKS), ("POST", "/number-lookup"), ("GET", LINKS)]
     for method, path in asked:
@@ -40,7 +40,7 @@ def test_nothing_but_probes_is_answered_until_the_clock_is_right(service: Servic
     assert (health.status_code, health.json["ok"]) == (503, False)
     for path in ("/livez", "/.well-known/jwks.json", "/openapi.json"):
         assert service.client.get(path).status_code == 200, path
-    gate.ask = utc_now
+    gate.query = utc_now
     gate.check()
     assert service.client.get("/readyz").status_code == 200
     assert buyer.look_up("+971508245915").status_code == 200
