@@ -38,4 +38,4 @@ def test_the_document_holds_for_what_a_sandbox_plays(make_service: MakeService, 
     plan = Plan(PHASES[phase], examples=200, learn=True, below="/v1/sandbox")
     outcome = fuzz(buyer, plan)
     assert not outcome.findings, "\n\n".join(outcome.findings[:20])
-    assert len(outcome.cases) == 5
+    assert len(outcome.cases) == 6
