@@ -76,7 +76,6 @@ class OrderBook:
                 plan.provider_plan_id,
                 now,
                 reference if keeps_it else None,
-                f"addon-{number}-1",
                 Cost(COST, "EUR", f"order-{number}", estimated=False),
             )
             bought = Bought(order, now + self.lag(), reference)
@@ -96,7 +95,6 @@ class SellingByOrder:
 
     remote = False
     shape: Literal["order"] = "order"
-    adds_once = False
     background_reads_per_s = 20.0
     settles_after = SETTLES_AFTER
     capabilities: frozenset[Capability] = frozenset({"suspend", "remove_plan", "cancel"})

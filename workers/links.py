@@ -24,15 +24,13 @@ from domain.links.link import Link, Stage
 from domain.links.lost_order import LostOrder, claim, is_claimed, may_adopt, search_span
 from domain.links.network import (
     AddonUsage,
-    AvailableEsim,
     Endpoint,
-    EsimNetwork,
     NoActivationCode,
     Order,
     Readings,
     Usage,
 )
-from domain.links.saga import Repeat, is_settled
+from domain.links.saga import is_settled
 from domain.months import month_of
 from domain.personal import Sealed, Vault
 from domain.provider_errors import ProviderError, Rejected, Unavailable
@@ -95,13 +93,10 @@ class CreateEndpoint(Creating[Made]):
     |---|---|
     | our endpoint | it is the link's; if the link has failed, it is removed and the eSIM freed |
     | an endpoint of somebody else | the link fails, and nobody touches that endpoint |
-    | none | made again if the network creates once; a failed link frees the eSIM once settled |
+    | none | the link fails at its deadline, and frees the eSIM once nothing can come any more |
     """
 
     rules: ProvisioningRules
-
-    def repeat(self, network: EsimNetwork) -> Repeat:
-        return "safe" if stock(network).creates_once else "at_deadline"
 
     def prepare(self, work: Link) -> Iterator[Intent[Made]]:
         """Take the first free eSIM of the first sponsor profile that has one, and the price.
@@ -113,15 +108,15 @@ class CreateEndpoint(Creating[Made]):
             yield self._intent(work, self.lpa(work, work.iccid), self.cause(work))
             return
         try:
-            for profile, found, known in self._free(work):
+            for profile, iccid, known in self._free(work):
                 try:
-                    lpa = self.lpa(work, found.iccid)
+                    lpa = self.lpa(work, iccid)
                 except NoActivationCode:
                     continue  # Nobody could install it.
                 cause = self.cause(work)
-                esim = known or Esim.register(work.network, found.iccid, cause)
+                esim = known or Esim.register(work.network, iccid, cause)
                 esim.reserve(work.id, cause)
-                work.record(Link.EsimReserved, cause, iccid=found.iccid, sponsor_profile=profile)
+                work.record(Link.EsimReserved, cause, iccid=iccid, sponsor_profile=profile)
                 yield self._intent(work, lpa, cause, esim)
                 work = self.log.get(Link, work.id)  # Another link was first, or another worker.
                 if work.stage is not Stage.REQUESTED:
@@ -141,9 +136,7 @@ class CreateEndpoint(Creating[Made]):
 
         return [link, *esims], charges_of(link) if esims else [], call
 
-    def _free(
-        self, link: Link
-    ) -> Iterator[tuple[SponsorProfile | None, AvailableEsim, Esim | None]]:
+    def _free(self, link: Link) -> Iterator[tuple[SponsorProfile | None, str, Esim | None]]:
         """Yield the eSIMs that the network shows as free and no link holds, with their streams.
 
         Each link starts at another place of the list. Otherwise many links at once would all try
@@ -163,11 +156,11 @@ class CreateEndpoint(Creating[Made]):
                     break
                 start, over = link.id.int % len(found), 0
                 for each in [*found[start:], *found[:start]]:
-                    esim = self.log.find(Esim, Esim.id_of(network.name, each.iccid))
+                    esim = self.log.find(Esim, Esim.id_of(network.name, each))
                     if esim is None or esim.link_id is None:
                         yield profile, each, esim
                     elif self._is_spent(esim.link_id):
-                        over += network.skip_esim(each.iccid)
+                        over += network.skip_esim(each)
                 page += over < len(found)  # If all were passed over, this page now has others.
 
     def _is_spent(self, link_id: UUID) -> bool:
@@ -209,7 +202,7 @@ class CreateEndpoint(Creating[Made]):
         if work.stage is Stage.ENDPOINT_REMOVED:
             return self._release(work)
         if work.endpoint_id is None:  # The answer may lack changes made after it was asked for.
-            settled = is_settled(work, network.settles_after, cause.at)
+            settled = is_settled(work, cause.at)
             endpoint = network.find_endpoint(work.iccid, timeout_s=CALL_S)
             if endpoint is None or endpoint.reference != str(work.id):
                 return self._release(work) if settled else None
@@ -249,22 +242,18 @@ class PlaceOrder(Creating[Placed]):
             is_first and self.networks.of(work.network).shape == "order"
         )
 
-    def repeat(self, _network: EsimNetwork) -> Repeat:
-        return "once_settled"
-
     def clean_up(self, _: Link) -> None:
         """Leave it to its `LostOrder`."""
 
     def prepare(self, work: Link) -> Iterator[Intent[Placed]]:
         network, cause = by_order(self.networks.of(work.network)), self.cause(work)
-        charges = charges_of(work) if work.stage is Stage.REQUESTED else []
         work.request_order(network.name, self.until(work, cause.at), cause, self.new_id())
         plan, reference = work.requested.plan.at_provider, str(work.id)
 
         def call(left_s: float) -> Placed:
             return network.order(plan, reference, timeout_s=left_s), False, True
 
-        yield [work], charges, call
+        yield [work], charges_of(work), call
 
     def look_up(self, work: Link, timeout_s: float) -> Placed | None:
         """Return the order whose reply was lost, or an equal one."""
@@ -295,7 +284,7 @@ class PlaceOrder(Creating[Placed]):
         except NoActivationCode:  # Nobody can install it: its `LostOrder` gives it back.
             raise IncompleteNetworkAnswer from None
         cost = order.cost or work.requested.plan.cost_of(order.order_reference)
-        endpoint = Endpoint(order.iccid, order.iccid, str(work.id), order.addon_id, cost=cost)
+        endpoint = Endpoint(order.iccid, order.iccid, str(work.id), cost=cost)
         endpoint = self.first_read(work, endpoint)
         cause = replace(cause, at=self.clock())
         try:
@@ -304,9 +293,8 @@ class PlaceOrder(Creating[Placed]):
             raise Unavailable from None
         work.record(Link.OrderPlaced, cause, **order.facts, adopted=not own)
         work.activate(endpoint, lpa, cause, adopted=adopted)
-        was_lost = not own or work.attempts > 1  # The outcome of one of its calls is unknown.
         settles_after = self.networks.of(work.network).settles_after
-        left = [LostOrder.open(work, settles_after, cause)] if was_lost else []
+        left = [] if own else [LostOrder.open(work, settles_after, cause)]
         return [work, esim, *left], []
 
 

@@ -74,31 +74,30 @@ class LostOrder(Root):
         placed_at: datetime
         cost: Cost | None
 
-    class TakenBack(Event):
+    class Ended(Event):
+        """An order that was found is dealt with."""
+
+        TOPIC = "lost_order.ended"  # Never triggered itself.
+
+        order_reference: str
+        iccid: str
+
+        def apply(self, aggregate: "LostOrder") -> None:
+            aggregate.found = None
+            aggregate.ended |= {self.order_reference}
+
+    class TakenBack(Ended):
         """The network has taken the eSIM back."""
 
         TOPIC = "lost_order.taken_back"
 
-        order_reference: str
-        iccid: str
-
-        def apply(self, aggregate: "LostOrder") -> None:
-            aggregate.found = None
-            aggregate.ended |= {self.order_reference}
-
-    class LeftOver(Event):
+    class LeftOver(Ended):
         """An incident: we paid for an eSIM that nobody uses, and the network keeps the money."""
 
         TOPIC = "lost_order.left_over"
 
-        order_reference: str
-        iccid: str
         plan: BoughtPlan
         cost: Cost | None
-
-        def apply(self, aggregate: "LostOrder") -> None:
-            aggregate.found = None
-            aggregate.ended |= {self.order_reference}
 
     class Settled(Event):
         """Nothing more can come of the call."""

@@ -48,13 +48,6 @@ class ProviderPlan(msgspec.Struct, frozen=True):
     countries: tuple[str, ...] = ()
 
 
-class AvailableEsim(msgspec.Struct, frozen=True):
-    """A free eSIM: its ICCID (ITU-T E.118) and the sponsor profile on which it runs."""
-
-    iccid: str
-    sponsor_profile_id: str | None
-
-
 # An activation code (GSMA SGP.22 §4.1): the server's name, a token, which may be empty, and perhaps
 # the OID of the server and a flag. It is short enough for a QR code of each level of correction.
 LPA = re.compile(r"(?=.{1,255}$)LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Za-z-]*(\$[!-~]*)?", re.ASCII)
@@ -100,7 +93,6 @@ class Order(msgspec.Struct, frozen=True):
     """An eSIM that was bought with a plan on it; its ICCID is the id of its endpoint.
 
     `placed_at` is by the network's clock. `reference` is ours, if the network keeps it.
-    `addon_id` is the id of the plan, if the network tells it here.
     """
 
     order_reference: str
@@ -108,7 +100,6 @@ class Order(msgspec.Struct, frozen=True):
     provider_plan_id: str
     placed_at: datetime
     reference: str | None = None
-    addon_id: str | None = None
     cost: Cost | None = None
 
     @property
@@ -192,7 +183,6 @@ class Network(Protocol):
     remote: bool
     settles_after: timedelta  # From the start of a call until it can no longer have an effect.
     capabilities: frozenset[Capability]
-    adds_once: bool  # Whether `add_plan` may be repeated with the same reference.
     # How many usages we read in the background: a quarter of the network's limit, if it is known.
     background_reads_per_s: float
 
@@ -215,14 +205,11 @@ class Network(Protocol):
     def add_plan(
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
     ) -> Addon:
-        """Put one more plan on an endpoint.
+        """Put one more plan on an endpoint, under a `reference` that some networks keep.
 
-        With `adds_once`, repeating it with the same `reference` is safe and gives the same add-on;
-        a removed add-on does not come back, however late a call arrives. So a refusal means that
-        there is none, once the first call can no longer have an effect. Without `adds_once`, a
-        repeat adds another plan. Raises NoEndpoint (the network answered without an add-on id),
-        NoSuchEndpoint, Rejected, Unavailable or OutcomeUnknown; after the last, `usage` shows
-        within `settles_after` whether there is a new add-on.
+        Sent at most once, because repeating it adds another plan. Raises NoEndpoint (the network
+        answered without an add-on id), NoSuchEndpoint, Rejected, Unavailable or OutcomeUnknown;
+        after the last, `usage` shows within `settles_after` whether there is a new add-on.
         """
         ...
 
@@ -265,7 +252,6 @@ class StockNetwork(Network, Protocol):
     """A network with a stock of eSIMs: one is taken first, then its endpoint is created."""
 
     shape: Literal["stock"]
-    creates_once: bool  # Whether `create_endpoint` may be repeated while a call is under way.
 
     def available_esims(
         self,
@@ -275,11 +261,11 @@ class StockNetwork(Network, Protocol):
         *,
         page: int,
         timeout_s: float,
-    ) -> Sequence[AvailableEsim]:
-        """Return free eSIMs that can carry a plan, page by page from 0; an empty page is the end.
+    ) -> Sequence[str]:
+        """Return the ICCIDs (ITU-T E.118) of free eSIMs that can carry a plan, page by page from 0.
 
-        `sponsor_profile_id` None means any; `product` "" means any. Reserves nothing: two callers
-        may get the same eSIM. Raises Unavailable or Rejected.
+        An empty page is the end. `sponsor_profile_id` None means any; `product` "" means any.
+        Reserves nothing: two callers may get the same eSIM. Raises Unavailable or Rejected.
         """
         ...
 
@@ -288,11 +274,9 @@ class StockNetwork(Network, Protocol):
     ) -> Endpoint:
         """Create the active endpoint of an eSIM on a base plan, with a plan as first add-on.
 
-        Repeating it with the same `iccid` and `reference` gives the same endpoint. With
-        `creates_once` that holds even while the first call is under way, and once an endpoint was
-        removed, no late call creates it again. Raises NoEndpoint, Rejected (also for an eSIM in use
-        under another reference), Unavailable or OutcomeUnknown; after the last, ask
-        `find_endpoint`.
+        Repeating it with the same `iccid` and `reference` gives the same endpoint, once the first
+        call is over. Raises NoEndpoint, Rejected (also for an eSIM in use under another reference),
+        Unavailable or OutcomeUnknown; after the last, ask `find_endpoint`.
         """
         ...
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.cost import Cost, ProviderBalance
+from domain.cost import ProviderBalance
 
 LineType = Literal[
     "mobile",
@@ -47,23 +47,6 @@ class NumberFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     carrier: Carrier | None = None
 
 
-class Portability(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a provider tells of the porting of a number, in its own words.
-
-    `carrier` is who serves the number now, `ported_at` a date or moment as it was written.
-    """
-
-    ported: bool | None = None
-    ported_at: str | None = None
-    carrier: str | None = None
-    carrier_type: str | None = None
-    routing_number: str | None = None
-    operating_company: str | None = None
-    city: str | None = None
-    state: str | None = None
-    line_type: str | None = None
-
-
 class Details(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a provider tells besides the facts; personal, and kept with them.
 
@@ -73,18 +56,16 @@ class Details(msgspec.Struct, frozen=True, omit_defaults=True):
 
     reference: str | None = None
     errors: tuple[str, ...] = ()
-    portability: Portability | None = None
 
 
 class Found(msgspec.Struct, frozen=True):
-    """An answer: the facts, the provider, and its charge if it tells one.
+    """An answer: the facts, and the provider, none of which tells its charge.
 
     `free`: the provider charges nothing for it, such as for a number that is not valid.
     """
 
     facts: NumberFacts
     provider: str
-    cost: Cost | None = None
     details: Details | None = None
     free: bool = False
 

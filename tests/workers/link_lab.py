@@ -18,7 +18,7 @@ from domain.errors import ProvisioningError
 from domain.links.change_plans import ChangeRequest
 from domain.links.create import LinkRequest
 from domain.links.link import EndKind, Link
-from domain.links.network import AvailableEsim, Endpoint
+from domain.links.network import Endpoint
 from domain.links.plan_change import PlanChange
 from domain.money import parse_amount
 from projections.models.due import Due
@@ -102,14 +102,12 @@ class Lab(Customer):
         self._plans[plan_id] = terms
         return plan_id
 
-    def request(self, plan_id: UUID | None = None, deadline_s: int = 15) -> UUID:
+    def request(self, plan_id: UUID | None = None) -> UUID:
         """Ask for a link as the web process does; nobody works on it yet."""
         wanted = plan_id or self.plan()
         new = uuid4()
         request = LinkRequest(self.organization_id, wanted, None, None)
-        command = self.process.link_create
-        rules = replace(command.rules, deadline=timedelta(seconds=deadline_s))
-        link = replace(command, rules=rules)._requested(  # noqa: SLF001  # What comes before the wait.
+        link = self.process.link_create._requested(  # noqa: SLF001  # What comes before the wait.
             request, new, self._plans[wanted], self.process.cause()
         )
         self.process.log.append(link)
@@ -125,12 +123,17 @@ class Lab(Customer):
         return self.work(self.request(self.plan(provider_plan_id, price)))
 
     def request_change(
-        self, link_id: UUID, remove: Sequence[UUID] = (), add: Sequence[UUID] = ()
+        self,
+        link_id: UUID,
+        remove: Sequence[UUID] = (),
+        add: Sequence[UUID] = (),
+        deadline_s: int = 15,
     ) -> UUID:
         """Ask for a change of plans as the web process does, all of it paid for."""
         new = uuid4()
         request = ChangeRequest(self.organization_id, link_id, remove, add, None)
-        command = replace(self.process.link_plans, offers=self._offer)
+        rules = replace(self.process.link_plans.rules, deadline=timedelta(seconds=deadline_s))
+        command = replace(self.process.link_plans, offers=self._offer, rules=rules)
         command._start(  # noqa: SLF001  # What comes before the wait.
             request, new, time.monotonic(), self.process.cause()
         )
@@ -230,8 +233,7 @@ class Lab(Customer):
 
     def only(self, *iccids: str) -> None:
         """Let the network show only these eSIMs as free, whoever holds them."""
-        free = [AvailableEsim(iccid, None) for iccid in iccids]
-        self.simulator.available_esims = lambda *_, page, **__: free if page == 0 else []
+        self.simulator.available_esims = lambda *_, page, **__: iccids if page == 0 else ()
 
     def never_tell_addons(self) -> None:
         """Let the network answer a creation without the id of its first add-on."""

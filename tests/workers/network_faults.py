@@ -29,7 +29,8 @@ KILLS: Mapping[str, Fault] = {
     "killed before": Fault("before", Killed),
     "killed after": Fault("after", Killed),
 }
-FAULTS: Mapping[str, Fault] = {**REFUSALS, **NO_ENDPOINT, **UNKNOWN, **KILLS}
+IN_DOUBT: Mapping[str, Fault] = {**UNKNOWN, **KILLS}
+FAULTS: Mapping[str, Fault] = {**REFUSALS, **NO_ENDPOINT, **IN_DOUBT}
 
 
 def arm(

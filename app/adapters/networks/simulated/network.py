@@ -24,7 +24,6 @@ from domain.cause import Clock
 from domain.links.network import (
     ActivationCode,
     Addon,
-    AvailableEsim,
     Capability,
     Endpoint,
     NetworkStatus,
@@ -133,8 +132,6 @@ class SimulatedNetwork(StockNetwork):
 
     remote = False
     shape: Literal["stock"] = "stock"
-    creates_once = True
-    adds_once = True
     background_reads_per_s = 20.0  # They share the machine with the requests of partners.
     capabilities: frozenset[Capability] = frozenset(
         {"suspend", "location", "remove_plan", "cancel"}
@@ -180,7 +177,7 @@ class SimulatedNetwork(StockNetwork):
         *,
         page: int,
         timeout_s: float,
-    ) -> Sequence[AvailableEsim]:
+    ) -> Sequence[str]:
         """Return one page of free eSIMs; make more when they run short."""
         unknown = product not in {"", PRODUCT}
         if unknown or page >= PAGES_MAX or self._fault_of(plan) is Fault.NO_ESIM:
