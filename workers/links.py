@@ -93,8 +93,10 @@ class CreateEndpoint(Creating[Made]):
     |---|---|
     | our endpoint | it is the link's; if the link has failed, it is removed and the eSIM freed |
     | an endpoint of somebody else | the link fails, and nobody touches that endpoint |
-    | none | the link fails at its deadline, and frees the eSIM once nothing can come any more |
+    | none | made again if the network creates once; a failed link frees the eSIM once settled |
     """
+
+    repeat = "at_deadline"
 
     rules: ProvisioningRules
 
@@ -236,6 +238,8 @@ class PlaceOrder(Creating[Placed]):
     What a failed link has ordered its `LostOrder` finds and gives back.
     """
 
+    repeat = "once_settled"
+
     def is_for(self, work: Link) -> bool:
         is_first = work.stage is Stage.REQUESTED
         return work.stage is Stage.ORDERING or (
@@ -247,13 +251,14 @@ class PlaceOrder(Creating[Placed]):
 
     def prepare(self, work: Link) -> Iterator[Intent[Placed]]:
         network, cause = by_order(self.networks.of(work.network)), self.cause(work)
+        charges = charges_of(work) if work.stage is Stage.REQUESTED else []
         work.request_order(network.name, self.until(work, cause.at), cause, self.new_id())
         plan, reference = work.requested.plan.at_provider, str(work.id)
 
         def call(left_s: float) -> Placed:
             return network.order(plan, reference, timeout_s=left_s), False, True
 
-        yield [work], charges_of(work), call
+        yield [work], charges, call
 
     def look_up(self, work: Link, timeout_s: float) -> Placed | None:
         """Return the order whose reply was lost, or an equal one."""
@@ -293,8 +298,9 @@ class PlaceOrder(Creating[Placed]):
             raise Unavailable from None
         work.record(Link.OrderPlaced, cause, **order.facts, adopted=not own)
         work.activate(endpoint, lpa, cause, adopted=adopted)
+        was_lost = not own or work.attempts > 1  # The outcome of one of its calls is unknown.
         settles_after = self.networks.of(work.network).settles_after
-        left = [] if own else [LostOrder.open(work, settles_after, cause)]
+        left = [LostOrder.open(work, settles_after, cause)] if was_lost else []
         return [work, esim, *left], []
 
 

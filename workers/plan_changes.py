@@ -64,7 +64,7 @@ class Changing(Worked[PlanChange, S]):
 class RemovePlan(Changing[bool]):
     """Takes a plan off; one that comes off after its change has failed stays off."""
 
-    repeats = True
+    repeat = "safe"
 
     def is_for(self, work: PlanChange) -> bool:
         return isinstance(work.next, Removal)
@@ -112,6 +112,8 @@ class RemovePlan(Changing[bool]):
 @dataclass(frozen=True)
 class AddPlan(Changing[Added]):
     """Puts a plan on, under the id of its activation; one that comes too late is taken off."""
+
+    repeat = "at_deadline"
 
     def call(self, change: PlanChange, link: Link, left_s: float) -> Added:
         addition = change.next

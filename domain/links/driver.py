@@ -19,7 +19,7 @@ from domain.errors import LATE, REJECTED, UNREACHABLE, LinkBusy, Refused
 from domain.links.link import Link
 from domain.links.networks import Networks
 from domain.links.plan_change import PlanChange
-from domain.links.saga import Step, after_nothing, next_step
+from domain.links.saga import Repeat, Step, after_nothing, next_step
 from domain.links.waiting import Limiters, wait_for
 from domain.log.aggregate import Root
 from domain.log.log import Log
@@ -48,7 +48,7 @@ class Driver(ABC, Generic[W, S]):
     clock: Clock
 
     too_late: ClassVar[type[ProviderError]] = Unavailable  # For an append as long as the intent.
-    repeats: ClassVar[bool] = False  # Whether the call is made again if the network shows nothing.
+    repeat: ClassVar[Repeat] = "never"  # Once the network does not show what the call has done.
 
     @abstractmethod
     def intent(self, work: W) -> Any:
@@ -122,8 +122,8 @@ class Driver(ABC, Generic[W, S]):
         if self.is_done(work, seen):
             return self.save(work, seen)
         settles_after = self.networks.of(work.network).settles_after
-        until, repeats = self.intent(work).until, self.repeats
-        return self.do(after_nothing(work, until, sent_at, settles_after, repeats=repeats), work)
+        until = self.intent(work).until
+        return self.do(after_nothing(work, until, sent_at, settles_after, self.repeat), work)
 
     def save(self, work: W, seen: S | None) -> W:
         """Save what came of the intent, unless others have; return the newest state."""

@@ -102,12 +102,14 @@ class Lab(Customer):
         self._plans[plan_id] = terms
         return plan_id
 
-    def request(self, plan_id: UUID | None = None) -> UUID:
+    def request(self, plan_id: UUID | None = None, deadline_s: int = 15) -> UUID:
         """Ask for a link as the web process does; nobody works on it yet."""
         wanted = plan_id or self.plan()
         new = uuid4()
         request = LinkRequest(self.organization_id, wanted, None, None)
-        link = self.process.link_create._requested(  # noqa: SLF001  # What comes before the wait.
+        command = self.process.link_create
+        rules = replace(command.rules, deadline=timedelta(seconds=deadline_s))
+        link = replace(command, rules=rules)._requested(  # noqa: SLF001  # What comes before the wait.
             request, new, self._plans[wanted], self.process.cause()
         )
         self.process.log.append(link)
