@@ -25,12 +25,13 @@ from domain.links.lost_order import LostOrder, claim, is_claimed, may_adopt, sea
 from domain.links.network import (
     AddonUsage,
     Endpoint,
+    EsimNetwork,
     NoActivationCode,
     Order,
     Readings,
     Usage,
 )
-from domain.links.saga import is_settled
+from domain.links.saga import Repeat, is_settled
 from domain.months import month_of
 from domain.personal import Sealed, Vault
 from domain.provider_errors import ProviderError, Rejected, Unavailable
@@ -96,9 +97,10 @@ class CreateEndpoint(Creating[Made]):
     | none | made again if the network creates once; a failed link frees the eSIM once settled |
     """
 
-    repeat = "at_deadline"
-
     rules: ProvisioningRules
+
+    def repeat(self, network: EsimNetwork) -> Repeat:
+        return "safe" if stock(network).creates_once else "at_deadline"
 
     def prepare(self, work: Link) -> Iterator[Intent[Made]]:
         """Take the first free eSIM of the first sponsor profile that has one, and the price.
@@ -204,7 +206,7 @@ class CreateEndpoint(Creating[Made]):
         if work.stage is Stage.ENDPOINT_REMOVED:
             return self._release(work)
         if work.endpoint_id is None:  # The answer may lack changes made after it was asked for.
-            settled = is_settled(work, cause.at)
+            settled = is_settled(work, network.settles_after, cause.at)
             endpoint = network.find_endpoint(work.iccid, timeout_s=CALL_S)
             if endpoint is None or endpoint.reference != str(work.id):
                 return self._release(work) if settled else None
@@ -238,13 +240,14 @@ class PlaceOrder(Creating[Placed]):
     What a failed link has ordered its `LostOrder` finds and gives back.
     """
 
-    repeat = "once_settled"
-
     def is_for(self, work: Link) -> bool:
         is_first = work.stage is Stage.REQUESTED
         return work.stage is Stage.ORDERING or (
             is_first and self.networks.of(work.network).shape == "order"
         )
+
+    def repeat(self, _network: EsimNetwork) -> Repeat:
+        return "once_settled"
 
     def clean_up(self, _: Link) -> None:
         """Leave it to its `LostOrder`."""

@@ -17,6 +17,7 @@ from domain.accounts.wallet import Charge, Refund
 from domain.cause import Cause, Clock
 from domain.errors import LATE, REJECTED, UNREACHABLE, LinkBusy, Refused
 from domain.links.link import Link
+from domain.links.network import EsimNetwork
 from domain.links.networks import Networks
 from domain.links.plan_change import PlanChange
 from domain.links.saga import Repeat, Step, after_nothing, next_step
@@ -48,7 +49,6 @@ class Driver(ABC, Generic[W, S]):
     clock: Clock
 
     too_late: ClassVar[type[ProviderError]] = Unavailable  # For an append as long as the intent.
-    repeat: ClassVar[Repeat] = "never"  # Once the network does not show what the call has done.
 
     @abstractmethod
     def intent(self, work: W) -> Any:
@@ -72,6 +72,10 @@ class Driver(ABC, Generic[W, S]):
 
         Raises Conflict for another stream that shows that others have settled it.
         """
+
+    def repeat(self, _network: EsimNetwork) -> Repeat:
+        """Return when the call may be made again whose outcome the network does not show."""
+        return "never"
 
     def is_done(self, _work: W, seen: S | None) -> bool:
         """Tell whether the network shows what was intended."""
@@ -121,9 +125,9 @@ class Driver(ABC, Generic[W, S]):
         seen = self.look_up(work, timeout_s)
         if self.is_done(work, seen):
             return self.save(work, seen)
-        settles_after = self.networks.of(work.network).settles_after
-        until = self.intent(work).until
-        return self.do(after_nothing(work, until, sent_at, settles_after, self.repeat), work)
+        network, until = self.networks.of(work.network), self.intent(work).until
+        repeat = self.repeat(network)
+        return self.do(after_nothing(work, until, sent_at, network.settles_after, repeat), work)
 
     def save(self, work: W, seen: S | None) -> W:
         """Save what came of the intent, unless others have; return the newest state."""

@@ -18,9 +18,9 @@ does the rest. A row of a request has no deadline; what a worker makes fails at 
 
 | row | started by | repeated | looked up by | cleaned up when it has failed |
 |---|---|---|---|---|
-| `CreateEndpoint` | a worker | never | its eSIM | endpoint and eSIM freed |
+| `CreateEndpoint` | a worker | if the network creates once | its eSIM | endpoint and eSIM freed |
 | `PlaceOrder` | a worker | once settled | its reference, or plan and time | by `lost_order` |
-| `AddPlan` | a worker | never | an add-on nobody has | add-on removed |
+| `AddPlan` | a worker | if the network adds once | an add-on nobody has | add-on removed |
 | `RemovePlan` | a worker | yes | its add-on | what is done stays done |
 | `SetStatus` | its request | never | the status | |
 | `EndLink` | its request | never | the endpoint, the status or the plans | |
@@ -95,8 +95,13 @@ def after_nothing(
     return Step.GIVE_UP if is_last else Step.START
 
 
-def is_settled(work: Link | PlanChange, now: datetime) -> bool:
-    """Tell whether the network can no longer do the call at which something failed."""
+def is_settled(work: Link | PlanChange, settles_after: timedelta, now: datetime) -> bool:
+    """Tell whether the network can no longer do the call at which something failed.
+
+    `settles_after` is the network's. The call may have been repeated after the failure.
+    """
     assert work.failure is not None
     settled_at = work.failure.settled_at
-    return settled_at is None or now >= settled_at
+    if settled_at is None or work.intent is None:
+        return True
+    return now >= max(settled_at, work.intent.until + settles_after)

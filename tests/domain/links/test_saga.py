@@ -160,15 +160,20 @@ def test_what_the_network_might_do_twice_waits_at_least_until_it_is_settled(
 
 
 @pytest.mark.parametrize(
-    ("settled_at", "now", "settled"),
+    ("settled_at", "again_until", "now", "settled"),
     [
-        (None, DEADLINE, True),
-        (SETTLED_AT, SETTLED_AT - TICK, False),
-        (SETTLED_AT, SETTLED_AT, True),
+        (None, None, DEADLINE, True),
+        (SETTLED_AT, None, SETTLED_AT - TICK, False),
+        (SETTLED_AT, None, SETTLED_AT, True),
+        (SETTLED_AT, SETTLED_AT + TICK, SETTLED_AT + SETTLES_AFTER, False),
+        (SETTLED_AT, SETTLED_AT + TICK, SETTLED_AT + TICK + SETTLES_AFTER, True),
     ],
 )
-def test_what_has_failed_is_settled_when_the_network_can_do_nothing_more(
-    settled_at: datetime | None, now: datetime, *, settled: bool
+def test_a_failed_change_is_settled_when_the_network_can_do_nothing_more(
+    settled_at: datetime | None, again_until: datetime | None, now: datetime, *, settled: bool
 ) -> None:
-    assert is_settled(change_after(started(UNTIL), change_failed(settled_at)), now) is settled
-    assert is_settled(link_after(reserved, begun(UNTIL), failed(settled_at)), now) is settled
+    repeated = [started(again_until)] if again_until is not None else []
+    change = change_after(started(UNTIL), change_failed(settled_at), *repeated)
+    assert is_settled(change, SETTLES_AFTER, now) is settled
+    link = link_after(reserved, begun(UNTIL), failed(settled_at))  # Whose call is not repeated.
+    assert repeated or is_settled(link, SETTLES_AFTER, now) is settled
