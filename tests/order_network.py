@@ -95,6 +95,7 @@ class SellingByOrder:
 
     remote = False
     shape: Literal["order"] = "order"
+    adds_once = False
     background_reads_per_s = 20.0
     settles_after = SETTLES_AFTER
     capabilities: frozenset[Capability] = frozenset({"suspend", "remove_plan", "cancel"})

@@ -25,12 +25,13 @@ from domain.links.lost_order import LostOrder, claim, is_claimed, may_adopt, sea
 from domain.links.network import (
     AddonUsage,
     Endpoint,
+    EsimNetwork,
     NoActivationCode,
     Order,
     Readings,
     Usage,
 )
-from domain.links.saga import is_settled
+from domain.links.saga import Repeat, is_settled
 from domain.months import month_of
 from domain.personal import Sealed, Vault
 from domain.provider_errors import ProviderError, Rejected, Unavailable
@@ -93,10 +94,13 @@ class CreateEndpoint(Creating[Made]):
     |---|---|
     | our endpoint | it is the link's; if the link has failed, it is removed and the eSIM freed |
     | an endpoint of somebody else | the link fails, and nobody touches that endpoint |
-    | none | the link fails at its deadline, and frees the eSIM once nothing can come any more |
+    | none | made again if the network creates once; a failed link frees the eSIM once settled |
     """
 
     rules: ProvisioningRules
+
+    def repeat(self, network: EsimNetwork) -> Repeat:
+        return "safe" if stock(network).creates_once else "at_deadline"
 
     def prepare(self, work: Link) -> Iterator[Intent[Made]]:
         """Take the first free eSIM of the first sponsor profile that has one, and the price.
@@ -202,7 +206,7 @@ class CreateEndpoint(Creating[Made]):
         if work.stage is Stage.ENDPOINT_REMOVED:
             return self._release(work)
         if work.endpoint_id is None:  # The answer may lack changes made after it was asked for.
-            settled = is_settled(work, cause.at)
+            settled = is_settled(work, network.settles_after, cause.at)
             endpoint = network.find_endpoint(work.iccid, timeout_s=CALL_S)
             if endpoint is None or endpoint.reference != str(work.id):
                 return self._release(work) if settled else None
@@ -242,18 +246,22 @@ class PlaceOrder(Creating[Placed]):
             is_first and self.networks.of(work.network).shape == "order"
         )
 
+    def repeat(self, _network: EsimNetwork) -> Repeat:
+        return "once_settled"
+
     def clean_up(self, _: Link) -> None:
         """Leave it to its `LostOrder`."""
 
     def prepare(self, work: Link) -> Iterator[Intent[Placed]]:
         network, cause = by_order(self.networks.of(work.network)), self.cause(work)
+        charges = charges_of(work) if work.stage is Stage.REQUESTED else []
         work.request_order(network.name, self.until(work, cause.at), cause, self.new_id())
         plan, reference = work.requested.plan.at_provider, str(work.id)
 
         def call(left_s: float) -> Placed:
             return network.order(plan, reference, timeout_s=left_s), False, True
 
-        yield [work], charges_of(work), call
+        yield [work], charges, call
 
     def look_up(self, work: Link, timeout_s: float) -> Placed | None:
         """Return the order whose reply was lost, or an equal one."""
@@ -293,8 +301,9 @@ class PlaceOrder(Creating[Placed]):
             raise Unavailable from None
         work.record(Link.OrderPlaced, cause, **order.facts, adopted=not own)
         work.activate(endpoint, lpa, cause, adopted=adopted)
+        was_lost = not own or work.attempts > 1  # The outcome of one of its calls is unknown.
         settles_after = self.networks.of(work.network).settles_after
-        left = [] if own else [LostOrder.open(work, settles_after, cause)]
+        left = [LostOrder.open(work, settles_after, cause)] if was_lost else []
         return [work, esim, *left], []
 
 

@@ -3,6 +3,7 @@
 import logging
 from abc import abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -11,9 +12,9 @@ from domain.errors import Conflict
 from domain.links.bought_plan import BoughtPlan, match_addons
 from domain.links.driver import Commit, S
 from domain.links.link import Link
-from domain.links.network import Addon, AddonUsage, NoSuchEndpoint
+from domain.links.network import Addon, AddonUsage, EsimNetwork, NoSuchEndpoint
 from domain.links.plan_change import Addition, PlanChange, Removal
-from domain.links.saga import is_settled
+from domain.links.saga import Repeat, is_settled
 from domain.provider_errors import ProviderError, Rejected, Unavailable
 from workers.driving import CALL, Intent, Worked
 
@@ -59,15 +60,21 @@ class Changing(Worked[PlanChange, S]):
         network = self.networks.of(link.network)
         network.remove_plan(link.endpoint_id, addon_id, timeout_s=timeout_s)
 
+    def is_settled(self, change: PlanChange, since: timedelta = timedelta()) -> bool:
+        """Tell whether the failed call can have no more effect, and for how long already."""
+        settles_after = self.networks.of(change.network).settles_after
+        return is_settled(change, settles_after + since, self.clock())
+
 
 @dataclass(frozen=True)
 class RemovePlan(Changing[bool]):
     """Takes a plan off; one that comes off after its change has failed stays off."""
 
-    repeats = True
-
     def is_for(self, work: PlanChange) -> bool:
         return isinstance(work.next, Removal)
+
+    def repeat(self, _network: EsimNetwork) -> Repeat:
+        return "safe"
 
     def call(self, change: PlanChange, link: Link, left_s: float) -> bool:
         removal, intent = change.next, change.intent
@@ -101,17 +108,20 @@ class RemovePlan(Changing[bool]):
     def clean_up(self, work: PlanChange) -> PlanChange | None:
         """End the change once its removal is seen, can no longer come, or was unseen for long."""
         # Asked before the look, because the answer may lack changes made after it was asked for.
-        settled = is_settled(work, self.clock())
+        settled = self.is_settled(work)
         try:
             is_gone = self.look_up(work, CALL_S)
         except ProviderError:
-            is_gone, settled = None, is_settled(work, self.clock() - UNSEEN)
+            is_gone, settled = None, self.is_settled(work, UNSEEN)
         return self.save(work, is_gone) if is_gone or settled else None
 
 
 @dataclass(frozen=True)
 class AddPlan(Changing[Added]):
     """Puts a plan on, under the id of its activation; one that comes too late is taken off."""
+
+    def repeat(self, network: EsimNetwork) -> Repeat:
+        return "safe" if network.adds_once else "at_deadline"
 
     def call(self, change: PlanChange, link: Link, left_s: float) -> Added:
         addition = change.next
@@ -173,8 +183,11 @@ class AddPlan(Changing[Added]):
 
     def clean_up(self, work: PlanChange) -> PlanChange | None:
         """Take off what has come after all; end the change once nothing can come any more."""
-        settled = is_settled(work, self.clock())  # Asked before the look, as above.
-        seen = self.look_up(work, CALL_S)
+        settled = self.is_settled(work)  # Asked before the look, as above.
+        try:
+            seen = self.look_up(work, CALL_S)
+        except ProviderError:
+            return self._end_unseen(work) if self.is_settled(work, UNSEEN) else None
         if seen is None:
             return self.save(work, None) if settled else None
         addon_id = seen[1].addon_id
@@ -184,3 +197,31 @@ class AddPlan(Changing[Added]):
         except Rejected:  # For good, such as while it is in use; the link must not wait for ever.
             return self.save(work, seen)
         return self.save(work, None)
+
+    def _end_unseen(self, change: PlanChange) -> PlanChange | None:
+        """End a change whose link the network has not shown for long.
+
+        The addition is repeated under its reference and then removed; after that no add-on can
+        appear under this reference any more. If the network would add a repeated plan twice, the
+        change stays open until the network shows the link again.
+        """
+        link = self.log.get(Link, change.link_id)
+        if not self.networks.of(link.network).adds_once:
+            return None
+        until, made = self.clock() + CALL, None
+        change.start_step(until, self.cause(change))
+        self.log.claim(change)
+        left_s = (until - self.clock()).total_seconds()
+        if left_s <= 0:
+            return change
+        try:
+            # Rejected: there is no add-on, because its reference was removed before.
+            with suppress(Rejected):
+                made = self.call(change, link, left_s)
+            if made is not None and (addon_id := made[1].addon_id) is not None:
+                self.take_off(link, addon_id)
+        except ProviderError:  # It is tried again after UNSEEN has passed once more.
+            if made is not None and made[1].addon_id is not None:
+                self.undo(self.log.get(PlanChange, change.id), made)
+            return None
+        return self.save(change, None)

@@ -17,9 +17,10 @@ from domain.accounts.wallet import Charge, Refund
 from domain.cause import Cause, Clock
 from domain.errors import LATE, REJECTED, UNREACHABLE, LinkBusy, Refused
 from domain.links.link import Link
+from domain.links.network import EsimNetwork
 from domain.links.networks import Networks
 from domain.links.plan_change import PlanChange
-from domain.links.saga import Step, after_nothing, next_step
+from domain.links.saga import Repeat, Step, after_nothing, next_step
 from domain.links.waiting import Limiters, wait_for
 from domain.log.aggregate import Root
 from domain.log.log import Log
@@ -48,7 +49,6 @@ class Driver(ABC, Generic[W, S]):
     clock: Clock
 
     too_late: ClassVar[type[ProviderError]] = Unavailable  # For an append as long as the intent.
-    repeats: ClassVar[bool] = False  # Whether the call is made again if the network shows nothing.
 
     @abstractmethod
     def intent(self, work: W) -> Any:
@@ -72,6 +72,10 @@ class Driver(ABC, Generic[W, S]):
 
         Raises Conflict for another stream that shows that others have settled it.
         """
+
+    def repeat(self, _network: EsimNetwork) -> Repeat:
+        """Return when the call may be made again whose outcome the network does not show."""
+        return "never"
 
     def is_done(self, _work: W, seen: S | None) -> bool:
         """Tell whether the network shows what was intended."""
@@ -121,9 +125,9 @@ class Driver(ABC, Generic[W, S]):
         seen = self.look_up(work, timeout_s)
         if self.is_done(work, seen):
             return self.save(work, seen)
-        settles_after = self.networks.of(work.network).settles_after
-        until, repeats = self.intent(work).until, self.repeats
-        return self.do(after_nothing(work, until, sent_at, settles_after, repeats=repeats), work)
+        network, until = self.networks.of(work.network), self.intent(work).until
+        repeat = self.repeat(network)
+        return self.do(after_nothing(work, until, sent_at, network.settles_after, repeat), work)
 
     def save(self, work: W, seen: S | None) -> W:
         """Save what came of the intent, unless others have; return the newest state."""

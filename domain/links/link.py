@@ -632,6 +632,11 @@ class Link(Refundable):
         return self.requested.plan.network or SIMULATED
 
     @property
+    def attempts(self) -> int:
+        """How often the creation of the endpoint, or the order, was started."""
+        return self.intent.attempt if self.intent is not None else 0
+
+    @property
     def is_answered(self) -> bool:
         return self.stage not in MAY_FAIL
 
@@ -667,12 +672,12 @@ class Link(Refundable):
 
     def request_endpoint(self, until: datetime, cause: Cause, claim: UUID | None = None) -> None:
         """State the intent before the call; only its writer may call, until that moment."""
-        facts = {"attempt": 1, "until": until, "claim": claim}
+        facts = {"attempt": self.attempts + 1, "until": until, "claim": claim}
         self.record(Link.EndpointRequested, cause, **facts)
 
     def request_order(self, network: str, until: datetime, cause: Cause, claim: UUID) -> None:
         """State the intent before the order; the first one is saved together with the charge."""
-        facts = {"attempt": 1, "until": until, "network": network, "claim": claim}
+        facts = {"attempt": self.attempts + 1, "until": until, "network": network, "claim": claim}
         item = self.requested.plan.provider_plan_id
         self.record(Link.OrderRequested, cause, **facts, item=item)
 

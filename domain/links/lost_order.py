@@ -74,10 +74,10 @@ class LostOrder(Root):
         placed_at: datetime
         cost: Cost | None
 
-    class Ended(Event):
-        """An order that was found is dealt with."""
+    class TakenBack(Event):
+        """The network has taken the eSIM back."""
 
-        TOPIC = "lost_order.ended"  # Never triggered itself.
+        TOPIC = "lost_order.taken_back"
 
         order_reference: str
         iccid: str
@@ -86,18 +86,19 @@ class LostOrder(Root):
             aggregate.found = None
             aggregate.ended |= {self.order_reference}
 
-    class TakenBack(Ended):
-        """The network has taken the eSIM back."""
-
-        TOPIC = "lost_order.taken_back"
-
-    class LeftOver(Ended):
+    class LeftOver(Event):
         """An incident: we paid for an eSIM that nobody uses, and the network keeps the money."""
 
         TOPIC = "lost_order.left_over"
 
+        order_reference: str
+        iccid: str
         plan: BoughtPlan
         cost: Cost | None
+
+        def apply(self, aggregate: "LostOrder") -> None:
+            aggregate.found = None
+            aggregate.ended |= {self.order_reference}
 
     class Settled(Event):
         """Nothing more can come of the call."""

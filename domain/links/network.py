@@ -183,6 +183,7 @@ class Network(Protocol):
     remote: bool
     settles_after: timedelta  # From the start of a call until it can no longer have an effect.
     capabilities: frozenset[Capability]
+    adds_once: bool  # Whether `add_plan` may be repeated with the same reference.
     # How many usages we read in the background: a quarter of the network's limit, if it is known.
     background_reads_per_s: float
 
@@ -205,11 +206,14 @@ class Network(Protocol):
     def add_plan(
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
     ) -> Addon:
-        """Put one more plan on an endpoint, under a `reference` that some networks keep.
+        """Put one more plan on an endpoint.
 
-        Sent at most once, because repeating it adds another plan. Raises NoEndpoint (the network
-        answered without an add-on id), NoSuchEndpoint, Rejected, Unavailable or OutcomeUnknown;
-        after the last, `usage` shows within `settles_after` whether there is a new add-on.
+        With `adds_once`, repeating it with the same `reference` is safe and gives the same add-on;
+        a removed add-on does not come back, however late a call arrives. So a refusal means that
+        there is none, once the first call can no longer have an effect. Without `adds_once`, a
+        repeat adds another plan. Raises NoEndpoint (the network answered without an add-on id),
+        NoSuchEndpoint, Rejected, Unavailable or OutcomeUnknown; after the last, `usage` shows
+        within `settles_after` whether there is a new add-on.
         """
         ...
 
@@ -252,6 +256,7 @@ class StockNetwork(Network, Protocol):
     """A network with a stock of eSIMs: one is taken first, then its endpoint is created."""
 
     shape: Literal["stock"]
+    creates_once: bool  # Whether `create_endpoint` may be repeated while a call is under way.
 
     def available_esims(
         self,
@@ -274,9 +279,11 @@ class StockNetwork(Network, Protocol):
     ) -> Endpoint:
         """Create the active endpoint of an eSIM on a base plan, with a plan as first add-on.
 
-        Repeating it with the same `iccid` and `reference` gives the same endpoint, once the first
-        call is over. Raises NoEndpoint, Rejected (also for an eSIM in use under another reference),
-        Unavailable or OutcomeUnknown; after the last, ask `find_endpoint`.
+        Repeating it with the same `iccid` and `reference` gives the same endpoint. With
+        `creates_once` that holds even while the first call is under way, and once an endpoint was
+        removed, no late call creates it again. Raises NoEndpoint, Rejected (also for an eSIM in use
+        under another reference), Unavailable or OutcomeUnknown; after the last, ask
+        `find_endpoint`.
         """
         ...
 

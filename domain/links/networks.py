@@ -97,7 +97,7 @@ class _Unknown:
 
     remote = False
     shape = None
-    stores_reference = False
+    adds_once = creates_once = stores_reference = False
     background_reads_per_s = 1.0
     capabilities: frozenset[str] = frozenset()
     settles_after = timedelta(hours=1)  # Longer than any network needs.

@@ -235,8 +235,11 @@ class PlanChange(Refundable):
         return failed_first and (not self.requested.removals or self.finished_at is not None)
 
     def start_step(self, until: datetime, cause: Cause) -> None:
-        """State the intent before the call; only its writer may call, until that moment."""
-        assert self.failure is None
+        """State the intent before the call; only its writer may call, until that moment.
+
+        A step that failed with an unknown outcome may be repeated in order to be undone.
+        """
+        assert self.failure is None or self.failure.settled_at is not None
         is_removal = isinstance(self.next, Removal)
         event = self.PlanRemovalStarted if is_removal else self.PlanAdditionStarted
         self.record(event, cause, index=self.done, attempt=self.attempts + 1, until=until)

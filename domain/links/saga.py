@@ -18,9 +18,9 @@ does the rest. A row of a request has no deadline; what a worker makes fails at 
 
 | row | started by | repeated | looked up by | cleaned up when it has failed |
 |---|---|---|---|---|
-| `CreateEndpoint` | a worker | never | its eSIM | endpoint and eSIM freed |
-| `PlaceOrder` | a worker | never | its reference, or plan and time | by `lost_order` |
-| `AddPlan` | a worker | never | an add-on nobody has | add-on removed |
+| `CreateEndpoint` | a worker | if the network creates once | its eSIM | endpoint and eSIM freed |
+| `PlaceOrder` | a worker | once settled | its reference, or plan and time | by `lost_order` |
+| `AddPlan` | a worker | if the network adds once | an add-on nobody has | add-on removed |
 | `RemovePlan` | a worker | yes | its add-on | what is done stays done |
 | `SetStatus` | its request | never | the status | |
 | `EndLink` | its request | never | the endpoint, the status or the plans | |
@@ -30,6 +30,7 @@ does the rest. A row of a request has no deadline; what a worker makes fails at 
 
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Literal
 
 from domain.cause import lies_ahead
 from domain.links.link import Link, Stage
@@ -37,6 +38,11 @@ from domain.links.network import Shape
 from domain.links.plan_change import PlanChange
 
 INTENTS_MAX = 5  # Calls started; work that has killed five workers would kill a sixth.
+
+# When a call may be made again whose outcome the network does not show: once its time-out has
+# passed, because repeating it is safe; once it can have no more effect; or not at all. Then it is
+# given up at the deadline, or without one as soon as it can have no more effect.
+Repeat = Literal["safe", "once_settled", "at_deadline", "never"]
 
 
 class Step(StrEnum):
@@ -75,24 +81,27 @@ def after_nothing(
     until: datetime,
     now: datetime,
     settles_after: timedelta,
-    *,
-    repeats: bool,
+    repeat: Repeat,
 ) -> Step:
     """Return what follows when the network does not show the outcome of a call until `until`.
 
-    Only what is safe `repeats`, once its time-out has passed. Anything else ends at its deadline;
-    what has none as soon as the call can have no more effect, which is the network's
-    `settles_after` later.
+    `settles_after` is the network's. Until its time-out the call may still be under way.
     """
-    if repeats and not lies_ahead(until, now):
-        assert work.intent is not None
-        return Step.START if work.intent.attempt < INTENTS_MAX else Step.GIVE_UP
-    is_over = work.is_answered and now >= until + settles_after
-    return Step.GIVE_UP if is_over else Step.WAIT
+    if repeat == "at_deadline":
+        return Step.WAIT
+    if lies_ahead(until, now) if repeat == "safe" else now < until + settles_after:
+        return Step.WAIT
+    is_last = repeat == "never" or work.attempts >= INTENTS_MAX
+    return Step.GIVE_UP if is_last else Step.START
 
 
-def is_settled(work: Link | PlanChange, now: datetime) -> bool:
-    """Tell whether the network can no longer do the call at which something failed."""
+def is_settled(work: Link | PlanChange, settles_after: timedelta, now: datetime) -> bool:
+    """Tell whether the network can no longer do the call at which something failed.
+
+    `settles_after` is the network's. The call may have been repeated after the failure.
+    """
     assert work.failure is not None
     settled_at = work.failure.settled_at
-    return settled_at is None or now >= settled_at
+    if settled_at is None or work.intent is None:
+        return True
+    return now >= max(settled_at, work.intent.until + settles_after)

@@ -47,6 +47,23 @@ class NumberFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     carrier: Carrier | None = None
 
 
+class Portability(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a provider tells of the porting of a number, in its own words.
+
+    `carrier` is who serves the number now, `ported_at` a date or moment as it was written.
+    """
+
+    ported: bool | None = None
+    ported_at: str | None = None
+    carrier: str | None = None
+    carrier_type: str | None = None
+    routing_number: str | None = None
+    operating_company: str | None = None
+    city: str | None = None
+    state: str | None = None
+    line_type: str | None = None
+
+
 class Details(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a provider tells besides the facts; personal, and kept with them.
 
@@ -56,6 +73,7 @@ class Details(msgspec.Struct, frozen=True, omit_defaults=True):
 
     reference: str | None = None
     errors: tuple[str, ...] = ()
+    portability: Portability | None = None
 
 
 class Found(msgspec.Struct, frozen=True):

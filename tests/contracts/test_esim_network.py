@@ -241,6 +241,22 @@ def test_threads_share_an_adapter(network: EsimNetwork) -> None:
     assert len({endpoint.endpoint_id for endpoint in made}) == len(iccids)
 
 
+def test_a_reference_whose_endpoint_has_ended_makes_nothing_any_more(
+    network: EsimNetwork,
+) -> None:
+    if not network.creates_once:
+        pytest.skip("it keeps no reference; the saga repeats no creation that may still be done")
+    iccid = a_free_esim(network)
+    made = create(network, iccid)
+    network.remove_endpoint(made.endpoint_id, timeout_s=TIMEOUT_S)
+    network.release_esim(iccid, timeout_s=TIMEOUT_S)
+
+    with pytest.raises(Rejected):
+        create(network, iccid)
+
+    assert network.find_endpoint(iccid, timeout_s=TIMEOUT_S) is None
+
+
 def test_a_creation_past_its_time_out_has_an_outcome_that_settles(
     far_side: FarSide, network: EsimNetwork
 ) -> None:

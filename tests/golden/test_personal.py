@@ -10,7 +10,7 @@ import pytest
 
 from domain.lookups.bulk_job import PersonalNumbers, PersonalResults
 from domain.lookups.number_lookup import PersonalAnswer
-from domain.lookups.ports import Carrier, Details, NumberFacts
+from domain.lookups.ports import Carrier, Details, NumberFacts, Portability
 
 FACTS = NumberFacts(
     "+34612345678",
@@ -26,10 +26,15 @@ CLEAR = (
     '"carrier":{"name":"Ü","type":"mobile","mcc":"214","mnc":"01"}}'
 )
 NOT_VALID = '{"phone_number":"+9991234567","valid":false}'
-TOLD = Details("RQ1", ("60600",))
-TOLD_CLEAR = '{"reference":"RQ1","errors":["60600"]}'
-# As it was written while the porting of a number was kept, which nobody could read.
-WITH_PORTING = (
+PORTED = Portability(
+    ported=True,
+    ported_at="2017-10-20",
+    carrier="Telnyx/4",
+    carrier_type="voip",
+    routing_number="3125550000",
+)
+TOLD = Details("RQ1", ("60600",), PORTED)
+TOLD_CLEAR = (
     '{"reference":"RQ1","errors":["60600"],"portability":{"ported":true,"ported_at":"2017-10-20",'
     '"carrier":"Telnyx/4","carrier_type":"voip","routing_number":"3125550000"}}'
 )
@@ -50,8 +55,3 @@ FORMS: list[tuple[Any, str]] = [
 def test_what_is_sealed_has_the_form_in_which_it_was_always_written(value: Any, clear: str) -> None:
     assert msgspec.json.encode(value).decode() == clear
     assert msgspec.json.decode(clear, type=type(value)) == value
-
-
-def test_what_was_told_of_the_porting_of_a_number_is_left_out() -> None:
-    old = f'{{"facts":{CLEAR},"told":{WITH_PORTING}}}'
-    assert msgspec.json.decode(old, type=PersonalAnswer) == PersonalAnswer(FACTS, TOLD)

@@ -102,12 +102,14 @@ class Lab(Customer):
         self._plans[plan_id] = terms
         return plan_id
 
-    def request(self, plan_id: UUID | None = None) -> UUID:
+    def request(self, plan_id: UUID | None = None, deadline_s: int = 15) -> UUID:
         """Ask for a link as the web process does; nobody works on it yet."""
         wanted = plan_id or self.plan()
         new = uuid4()
         request = LinkRequest(self.organization_id, wanted, None, None)
-        link = self.process.link_create._requested(  # noqa: SLF001  # What comes before the wait.
+        command = self.process.link_create
+        rules = replace(command.rules, deadline=timedelta(seconds=deadline_s))
+        link = replace(command, rules=rules)._requested(  # noqa: SLF001  # What comes before the wait.
             request, new, self._plans[wanted], self.process.cause()
         )
         self.process.log.append(link)
@@ -123,17 +125,12 @@ class Lab(Customer):
         return self.work(self.request(self.plan(provider_plan_id, price)))
 
     def request_change(
-        self,
-        link_id: UUID,
-        remove: Sequence[UUID] = (),
-        add: Sequence[UUID] = (),
-        deadline_s: int = 15,
+        self, link_id: UUID, remove: Sequence[UUID] = (), add: Sequence[UUID] = ()
     ) -> UUID:
         """Ask for a change of plans as the web process does, all of it paid for."""
         new = uuid4()
         request = ChangeRequest(self.organization_id, link_id, remove, add, None)
-        rules = replace(self.process.link_plans.rules, deadline=timedelta(seconds=deadline_s))
-        command = replace(self.process.link_plans, offers=self._offer, rules=rules)
+        command = replace(self.process.link_plans, offers=self._offer)
         command._start(  # noqa: SLF001  # What comes before the wait.
             request, new, time.monotonic(), self.process.cause()
         )

@@ -29,8 +29,7 @@ KILLS: Mapping[str, Fault] = {
     "killed before": Fault("before", Killed),
     "killed after": Fault("after", Killed),
 }
-IN_DOUBT: Mapping[str, Fault] = {**UNKNOWN, **KILLS}
-FAULTS: Mapping[str, Fault] = {**REFUSALS, **NO_ENDPOINT, **IN_DOUBT}
+FAULTS: Mapping[str, Fault] = {**REFUSALS, **NO_ENDPOINT, **UNKNOWN, **KILLS}
 
 
 def arm(

@@ -10,15 +10,8 @@ from domain.links.link import Link, Stage
 from domain.links.network import Endpoint
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
-from tests.workers.network_faults import (
-    FAULTS,
-    IN_DOUBT,
-    KILLS,
-    NO_ENDPOINT,
-    REFUSALS,
-    UNKNOWN,
-    arm,
-)
+from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
+from workers.driving import CALL
 
 pytestmark = pytest.mark.any_database
 
@@ -35,7 +28,7 @@ OUTCOMES: Mapping[str, Mapping[str, str | None]] = {
     "create_endpoint": {
         **dict.fromkeys(REFUSALS, ERROR),
         **dict.fromkeys(NO_ENDPOINT, FAILED),
-        **{name: ERROR if each.when == "before" else None for name, each in IN_DOUBT.items()},
+        **dict.fromkeys([*UNKNOWN, *KILLS]),
     },
 }
 CASES = [(call, fault, code) for call, row in OUTCOMES.items() for fault, code in row.items()]
@@ -92,6 +85,7 @@ def test_a_link_whose_reply_was_lost_is_active_only_with_its_code(lab: Lab, faul
 
 def test_a_call_that_the_network_might_do_twice_is_made_once(lab: Lab) -> None:
     first = lab.create()
+    lab.simulator.creates_once = lab.simulator.adds_once = False
     for call in ("create_endpoint", "add_plan"):
         arm(lab.network, call, FAULTS["unknown, not done"])
     link, change = lab.create(), lab.change(first.id, add=["t1"])
@@ -102,6 +96,20 @@ def test_a_call_that_the_network_might_do_twice_is_made_once(lab: Lab) -> None:
     check(lab)
 
 
+def test_an_outcome_that_is_unknown_is_waited_for_before_the_call_is_made_again(lab: Lab) -> None:
+    arm(lab.network, "create_endpoint", FAULTS["unknown, not done"])
+    link = lab.create()
+    for _ in range(5):
+        assert lab.work(link.id).stage is Stage.ENDPOINT_REQUESTED
+        assert lab.network.count("create_endpoint") == 1
+        lab.clock.forward(seconds=1)
+    lab.network.before("lpa", FAULTS["rejected"].error())
+    assert lab.work(link.id).stage is Stage.ENDPOINT_REQUESTED, "it is not asked again at once"
+    link = lab.work(link.id)
+    assert (link.stage, link.attempts) == (Stage.ACTIVE, 2)
+    assert lab.network.count("create_endpoint") == 2
+
+
 @pytest.mark.parametrize("fault", [None, "unknown, done"])
 def test_an_event_tells_of_an_endpoint_whose_reply_was_lost(lab: Lab, fault: str | None) -> None:
     if fault is not None:
@@ -109,6 +117,22 @@ def test_an_event_tells_of_an_endpoint_whose_reply_was_lost(lab: Lab, fault: str
     link = lab.create()
     (created,) = lab.process.events(Link.EndpointCreated)
     assert (created.originator_id, created.adopted) == (link.id, fault is not None)
+
+
+def test_a_second_call_that_is_refused_says_nothing_about_the_first_one(lab: Lab) -> None:
+    arm(lab.network, "create_endpoint", FAULTS["rejected"])
+    at_once = lab.create().failure
+    assert at_once is not None
+    assert at_once.settled_at is None
+    lab.late.later("create_endpoint", 17)
+    lab.network.before("create_endpoint", int, FAULTS["rejected"].error())
+    link = lab.create()
+    assert (link.stage, link.attempts) == (Stage.FAILED, 2)
+    assert link.failure is not None
+    assert link.failure.settled_at == lab.clock() + CALL + lab.network.settles_after
+    lab.settle()
+    assert lab.network.count("remove_endpoint") == 1
+    check(lab)
 
 
 def test_an_endpoint_of_somebody_else_is_neither_adopted_nor_removed(lab: Lab) -> None:

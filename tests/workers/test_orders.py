@@ -9,7 +9,7 @@ from domain.errors import InsufficientBalance
 from domain.links.link import Link, Stage
 from domain.links.network import NoActivationCode
 from domain.provider_errors import OutcomeUnknown, Unavailable
-from tests.order_network import SHOWN_LATE
+from tests.order_network import SETTLES_AFTER, SHOWN_LATE
 from tests.workers.network_faults import UNKNOWN, arm
 from tests.workers.order_lab import OrderLab, Orders, check_order_lab
 
@@ -94,14 +94,19 @@ def test_a_network_that_keeps_our_reference_is_asked_at_once_though_its_clock_is
     assert lab.left_over() == []
 
 
-def test_an_order_is_placed_once_even_if_it_never_happened(orders: Orders) -> None:
+def test_an_order_that_never_happened_is_repeated_once_that_is_certain(orders: Orders) -> None:
     lab = orders()
-    link = lab.request()
+    link = lab.request(deadline_s=120)
     arm(lab.network, "order", UNKNOWN["unknown, not done"])
+    began = lab.clock()
     lab.work(link)
+    while lab.network.count("order") == 1:
+        lab.sweep()
+        lab.clock.forward(seconds=1)
+    assert lab.clock() - began >= SETTLES_AFTER
     lab.settle()
-    assert lab.link(link).failure is not None
-    assert (lab.network.count("order"), len(lab.book.orders)) == (1, 0)
+    assert lab.link(link).stage is Stage.ACTIVE
+    assert (lab.network.count("order"), len(lab.book.orders)) == (2, 1)
     check_order_lab(lab)
 
 

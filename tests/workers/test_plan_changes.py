@@ -11,8 +11,7 @@ from domain.links.plan_change import PlanChange
 from domain.provider_errors import Rejected
 from tests.workers.link_checks import Books, check
 from tests.workers.link_lab import Lab
-from tests.workers.network_faults import FAULTS, IN_DOUBT, NO_ENDPOINT, REFUSALS, arm
-from workers.driving import CALL
+from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
 
 pytestmark = pytest.mark.any_database
 
@@ -20,11 +19,11 @@ ERROR, FAILED = ProvisioningError.code, IncompleteNetworkAnswer.code
 
 # How a change ends whose call meets a fault; None: all of it is done.
 OUTCOMES: Mapping[str, Mapping[str, str | None]] = {
-    "remove_plan": {**dict.fromkeys(REFUSALS, ERROR), **dict.fromkeys(IN_DOUBT)},
+    "remove_plan": {**dict.fromkeys(REFUSALS, ERROR), **dict.fromkeys([*UNKNOWN, *KILLS])},
     "add_plan": {
         **dict.fromkeys(REFUSALS, ERROR),
         **dict.fromkeys(NO_ENDPOINT, FAILED),
-        **{name: ERROR if each.when == "before" else None for name, each in IN_DOUBT.items()},
+        **dict.fromkeys([*UNKNOWN, *KILLS]),
     },
 }
 # Each at the first or the second call of its kind, in turns.
@@ -83,20 +82,6 @@ def test_a_removal_that_came_after_the_failure_is_kept_and_noted(lab: Lab, link_
     check(lab)
 
 
-def test_a_second_removal_that_is_refused_says_nothing_about_the_first_one(
-    lab: Lab, link_id: UUID
-) -> None:
-    lab.late.later("remove_plan", 17)
-    lab.network.before("remove_plan", int, FAULTS["rejected"].error())
-    oldest, *_ = lab.link(link_id).current_activations
-    failure = lab.change(link_id, remove=[oldest.id]).failure
-    assert failure is not None
-    assert failure.settled_at == lab.clock() + CALL + lab.network.settles_after
-    lab.settle()
-    assert lab.plans_of(link_id) == ["t1", "t2"]
-    check(lab)
-
-
 def left_over(lab: Lab) -> list[Link.PlanLeftOver]:
     events = Books(lab.process.log).events
     return [each for each in events if isinstance(each, Link.PlanLeftOver)]
@@ -107,6 +92,7 @@ def test_a_late_plan_that_the_network_does_not_take_off_holds_up_no_further_chan
 ) -> None:
     """Nobody pays for it, so it is an incident; no other change takes it for its own."""
     lab.late.later("add_plan", 17)
+    arm(lab.network, "add_plan", FAULTS["rejected"], after_calls=1)
     change = lab.change(link_id, add=["t3"])
     lab.network.before("remove_plan", *[Rejected("used")] * 100)
     lab.settle()
@@ -120,7 +106,7 @@ def test_a_late_plan_that_the_network_does_not_take_off_holds_up_no_further_chan
     lab.settle()
     activations = lab.link(link_id).activations.values()
     assert told.addon_id not in {each.addon_id for each in activations}
-    assert (code_of(lab.plan_change(again.id)), left_over(lab)) == (ERROR, [told])
+    assert (code_of(lab.plan_change(again.id)), left_over(lab)) == (None, [told])
 
 
 def test_a_plan_whose_addon_was_never_told_is_removed_all_the_same(lab: Lab) -> None:

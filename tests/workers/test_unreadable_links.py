@@ -8,7 +8,8 @@ import pytest
 from domain.errors import ProvisioningError
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
-from tests.workers.network_faults import FAULTS, IN_DOUBT, arm
+from tests.workers.network_faults import FAULTS, KILLS, UNKNOWN, arm
+from workers.driving import CALL
 from workers.plan_changes import UNSEEN
 
 pytestmark = pytest.mark.any_database
@@ -42,33 +43,26 @@ def lost(lab: Lab, link_id: UUID, call: str) -> UUID:
     return change_id
 
 
-def wait_long(lab: Lab) -> None:
-    """Let an hour pass in which the network shows nothing."""
-    lab.clock.forward(seconds=UNSEEN.total_seconds() + 100)
-    lab.sweep()
+def wait_long(lab: Lab, rounds: int = 1) -> None:
+    """Let hours pass, each with its sweep, in which the network shows nothing."""
+    for _ in range(rounds):
+        lab.clock.forward(seconds=UNSEEN.total_seconds() + 100)
+        lab.sweep()
 
 
-@pytest.mark.parametrize("fault", IN_DOUBT)
-def test_a_removal_whose_outcome_nobody_can_see_ends_all_the_same(
-    lab: Lab, link_id: UUID, fault: str
+@pytest.mark.parametrize("fault", [*UNKNOWN, *KILLS])
+@pytest.mark.parametrize("call", CALLS)
+def test_a_change_whose_outcome_nobody_can_see_ends_all_the_same(
+    lab: Lab, link_id: UUID, call: str, fault: str
 ) -> None:
-    arm(lab.network, "remove_plan", FAULTS[fault])
-    change_id = lost(lab, link_id, "remove_plan")
+    arm(lab.network, call, FAULTS[fault])
+    change_id = lost(lab, link_id, call)
     wait_long(lab)
     assert lab.plan_change(change_id).finished_at is not None
     assert lab.plans_of(link_id) == ["eu-1", "t1"]
+    if call == "add_plan":
+        check(lab)
     assert lab.change(link_id, add=["t3"]).failure is None
-
-
-def test_an_addition_whose_outcome_nobody_can_see_stays_open(lab: Lab, link_id: UUID) -> None:
-    arm(lab.network, "add_plan", FAULTS["unknown, done"])
-    change_id = lost(lab, link_id, "add_plan")
-    wait_long(lab)
-    assert (lab.plan_change(change_id).finished_at, lab.network.count("add_plan")) == (None, 2)
-    lab.forget_faults()  # The link is seen again.
-    lab.settle()
-    assert lab.plans_of(link_id) == ["eu-1", "t1"]
-    check(lab)
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -83,4 +77,34 @@ def test_nothing_is_ended_unseen_before_long(lab: Lab, link_id: UUID, call: str)
     assert lab.plan_change(change.id).finished_at is None
     lab.forget_faults()  # The link is seen again.
     lab.settle()
+    check(lab)
+
+
+def test_each_repetition_that_fails_waits_as_long_again(lab: Lab, link_id: UUID) -> None:
+    arm(lab.network, "add_plan", FAULTS["unavailable"], after_calls=1, times=EVER)
+    arm(lab.network, "add_plan", FAULTS["unknown, done"])
+    change_id = lost(lab, link_id, "add_plan")
+    lab.network.calls.clear()
+    for _ in range(5 * 60):
+        lab.clock.forward(minutes=1)
+        lab.sweep()
+    assert lab.network.count("add_plan") == 4
+    lab.forget_faults()
+    lab.settle()
+    assert lab.plan_change(change_id).finished_at is not None
+    check(lab)
+
+
+def test_a_worker_that_is_held_up_after_its_intent_does_not_repeat_the_call(
+    lab: Lab, link_id: UUID
+) -> None:
+    arm(lab.network, "add_plan", FAULTS["unknown, done"])
+    change_id = lost(lab, link_id, "add_plan")
+    lab.clock.forward(seconds=UNSEEN.total_seconds() + 100)
+    lab.commits.at(1, "after", lambda: lab.clock.forward(seconds=CALL.total_seconds()))
+    lab.network.calls.clear()
+    lab.work_change(change_id)
+    assert "add_plan" not in lab.network.calls
+    wait_long(lab)
+    assert lab.plan_change(change_id).finished_at is not None
     check(lab)

@@ -1,4 +1,4 @@
-"""Telnyx Number Lookup with carrier: docs/providers/telnyx.md."""
+"""Telnyx Number Lookup with carrier and porting: docs/providers/telnyx.md."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,7 +25,7 @@ from app.adapters.lookups.replies import (
 from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import Malformed, Reply, balance_of, decode
 from domain.cost import ProviderBalance
-from domain.lookups.ports import Details, Found, LineType, LookupProvider, NumberFacts
+from domain.lookups.ports import Details, Found, LineType, LookupProvider, NumberFacts, Portability
 
 NAME: Final = "telnyx"
 LINE_TYPES: Final[Mapping[str, LineType]] = {
@@ -46,6 +46,7 @@ UNPROCESSABLE: Final = 422
 NO_NUMBER: Final = {404, UNPROCESSABLE}
 # "Invalid phone number" and "must be in +E.164 format". Not 10005: a wrong URL gets it too.
 NUMBER_CODES: Final = {"10002", "10016"}
+PORTED: Final = {"Y": True, "N": False}
 
 
 class CarrierData(msgspec.Struct):
@@ -58,6 +59,20 @@ class CarrierData(msgspec.Struct):
     error_code: Any = None
 
 
+class PortingData(msgspec.Struct):
+    """The porting of a number in North America; elsewhere mostly empty."""
+
+    ported_status: str | None = None
+    ported_date: str | None = None
+    spid_carrier_name: str | None = None
+    spid_carrier_type: str | None = None
+    lrn: str | None = None
+    ocn: str | None = None
+    line_type: str | None = None
+    city: str | None = None
+    state: str | None = None
+
+
 class NumberData(msgspec.Struct):
     """A number. Replies have `valid_number`, although the documentation lacks it."""
 
@@ -66,6 +81,7 @@ class NumberData(msgspec.Struct):
     national_format: str | None = None
     valid_number: Any = None
     carrier: CarrierData | None = None
+    portability: PortingData | None = None
 
 
 class NumberReply(msgspec.Struct):
@@ -93,7 +109,7 @@ def bearer(key: str) -> dict[str, str]:
 
 
 class TelnyxLookup(LookupProvider):
-    """Asks for the carrier of each number; the porting that comes with it is not kept."""
+    """Asks for the carrier of each number; the porting comes with it."""
 
     name = NAME
     remote = True
@@ -159,4 +175,22 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
             kind, carrier.name, carrier.mobile_country_code, carrier.mobile_network_code
         ),
     )
-    return Found(facts, NAME, details=Details(reference) if reference else None)
+    details = Details(reference, portability=_portability(number.portability))
+    return Found(facts, NAME, details=details if details != Details() else None)
+
+
+def _portability(data: PortingData | None) -> Portability | None:
+    if data is None:
+        return None
+    found = Portability(
+        ported=PORTED.get(data.ported_status or ""),
+        ported_at=text_of(data.ported_date),
+        carrier=text_of(data.spid_carrier_name),
+        carrier_type=text_of(data.spid_carrier_type),
+        routing_number=text_of(data.lrn),
+        operating_company=text_of(data.ocn),
+        city=text_of(data.city),
+        state=text_of(data.state),
+        line_type=text_of(data.line_type),
+    )
+    return found if found != Portability() else None

@@ -7,7 +7,7 @@ import pytest
 from domain.cause import AHEAD_MAX
 from domain.links.link import MAY_FAIL, Link, Stage
 from domain.links.plan_change import PlanChange
-from domain.links.saga import INTENTS_MAX, Step, after_nothing, is_settled, next_step
+from domain.links.saga import INTENTS_MAX, Repeat, Step, after_nothing, is_settled, next_step
 from tests.domain.build_links import (
     ACTIVE,
     DEADLINE,
@@ -137,36 +137,43 @@ def test_the_first_three_stages_are_those_that_a_deadline_ends() -> None:
 def test_a_call_is_begun_again_only_when_the_one_before_is_over_and_not_for_ever(
     attempts: int, now: datetime, step: Step
 ) -> None:
+    link = link_after(reserved, *[begun(UNTIL)] * attempts)
     change = change_after(*[started(UNTIL)] * attempts)
-    assert after_nothing(change, UNTIL, now, SETTLES_AFTER, repeats=True) is step
+    for work in (link, change):
+        assert after_nothing(work, UNTIL, now, SETTLES_AFTER, "safe") is step
 
 
 @pytest.mark.parametrize(
-    ("history", "then"),
+    ("history", "repeat", "then"),
     [
-        ((ordering(UNTIL),), Step.WAIT),
-        ((reserved, begun(UNTIL)), Step.WAIT),
-        (ASKED, Step.GIVE_UP),
+        ((ordering(UNTIL),), "once_settled", Step.START),
+        (ASKED, "never", Step.GIVE_UP),
+        ((reserved, begun(UNTIL)), "at_deadline", Step.WAIT),
     ],
 )
-def test_what_is_not_repeated_waits_for_its_deadline_or_without_one_until_it_is_settled(
-    history: tuple[LinkStep, ...], then: Step
+def test_what_the_network_might_do_twice_waits_at_least_until_it_is_settled(
+    history: tuple[LinkStep, ...], repeat: Repeat, then: Step
 ) -> None:
     link = link_after(*history)
     for now, step in [(UNTIL, Step.WAIT), (SETTLED_AT - TICK, Step.WAIT), (SETTLED_AT, then)]:
-        assert after_nothing(link, UNTIL, now, SETTLES_AFTER, repeats=False) is step
+        assert after_nothing(link, UNTIL, now, SETTLES_AFTER, repeat) is step
 
 
 @pytest.mark.parametrize(
-    ("settled_at", "now", "settled"),
+    ("settled_at", "again_until", "now", "settled"),
     [
-        (None, DEADLINE, True),
-        (SETTLED_AT, SETTLED_AT - TICK, False),
-        (SETTLED_AT, SETTLED_AT, True),
+        (None, None, DEADLINE, True),
+        (SETTLED_AT, None, SETTLED_AT - TICK, False),
+        (SETTLED_AT, None, SETTLED_AT, True),
+        (SETTLED_AT, SETTLED_AT + TICK, SETTLED_AT + SETTLES_AFTER, False),
+        (SETTLED_AT, SETTLED_AT + TICK, SETTLED_AT + TICK + SETTLES_AFTER, True),
     ],
 )
-def test_what_has_failed_is_settled_when_the_network_can_do_nothing_more(
-    settled_at: datetime | None, now: datetime, *, settled: bool
+def test_a_failed_change_is_settled_when_the_network_can_do_nothing_more(
+    settled_at: datetime | None, again_until: datetime | None, now: datetime, *, settled: bool
 ) -> None:
-    assert is_settled(change_after(started(UNTIL), change_failed(settled_at)), now) is settled
-    assert is_settled(link_after(reserved, begun(UNTIL), failed(settled_at)), now) is settled
+    repeated = [started(again_until)] if again_until is not None else []
+    change = change_after(started(UNTIL), change_failed(settled_at), *repeated)
+    assert is_settled(change, SETTLES_AFTER, now) is settled
+    link = link_after(reserved, begun(UNTIL), failed(settled_at))  # Whose call is not repeated.
+    assert repeated or is_settled(link, SETTLES_AFTER, now) is settled

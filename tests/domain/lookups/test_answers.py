@@ -12,7 +12,7 @@ from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
 from domain.lookups.answers import CALLS_MAX, NO_DATA, AnswerRules, Answers, asked_of
 from domain.lookups.bulk_job import Asked
-from domain.lookups.ports import Details
+from domain.lookups.ports import Details, Portability
 from domain.provider_errors import NotAnswered
 from tests.installation import PATIENCE_S, CountingProvider, Process, SetClock, numbers, wait_until
 
@@ -149,7 +149,7 @@ def test_an_answer_is_kept_as_long_as_its_provider_allows(make: Callable[..., De
 
 @pytest.mark.any_database
 def test_what_a_provider_tells_besides_is_kept(desk: Desk) -> None:
-    told = Details("call-1", ("60600",))
+    told = Details("call-1", ("60600",), Portability(ported=True))
     desk.provider.besides = (told,)
     live, kept = (desk.answers.one(ORGANIZATION, NUMBER) for _ in range(2))
     assert (live.source, live.details, kept.source, kept.details) == ("live", told, "cache", told)

@@ -121,6 +121,7 @@ class Airalo(OrderNetwork):
     remote = True
     shape: Literal["order"] = "order"
     stores_reference = True
+    adds_once = False
     background_reads_per_s = 4.0  # It publishes no limit for all eSIMs together.
     settles_after = SETTLES_AFTER
     capabilities: frozenset[Capability] = frozenset()

@@ -96,6 +96,8 @@ class BicsNetwork(StockNetwork):
     remote = True
     settles_after = timedelta(seconds=200)
     capabilities: frozenset[Capability] = frozenset({"suspend", "remove_plan", "cancel"})
+    creates_once = False
+    adds_once = False
     background_reads_per_s = 4.0  # It publishes no limit.
 
     def __init__(self, session: Session, profiles: Profiles, clock: Clock) -> None:

@@ -91,6 +91,7 @@ class EsimGo:
     remote = True
     shape: Literal["order"] = "order"
     stores_reference = False
+    adds_once = False
     background_reads_per_s = 1.0  # Each takes two of the eight calls a second.
     settles_after = SETTLES_AFTER
 

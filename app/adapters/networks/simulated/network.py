@@ -132,6 +132,8 @@ class SimulatedNetwork(StockNetwork):
 
     remote = False
     shape: Literal["stock"] = "stock"
+    creates_once = True
+    adds_once = True
     background_reads_per_s = 20.0  # They share the machine with the requests of partners.
     capabilities: frozenset[Capability] = frozenset(
         {"suspend", "location", "remove_plan", "cancel"}

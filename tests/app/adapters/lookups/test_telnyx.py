@@ -10,7 +10,7 @@ import pytest
 from app.adapters.lookups.telnyx import TelnyxLookup, found_of
 from app.adapters.remote.exchange import Reply
 from domain.cost import ProviderBalance
-from domain.lookups.ports import Carrier, Details, Found, LineType, NumberFacts
+from domain.lookups.ports import Carrier, Details, Found, LineType, NumberFacts, Portability
 from domain.provider_errors import NotAnswered, Unavailable
 from tests.contracts.scripted_lookup import ORGANIZATION
 from tests.support.providers.telnyx import ScriptedTelnyx, carrier, problem, record
@@ -67,7 +67,18 @@ def test_the_documented_answer_is_read() -> None:
         national_format="(0312) 945-7420",
         carrier=Carrier("Telnyx/4", "voip"),
     )
-    assert found.details is None
+    ported = Portability(
+        ported=True,
+        ported_at="2017-10-20",
+        carrier="Telnyx/4",
+        carrier_type="3",
+        routing_number="2245701999",
+        operating_company="073H",
+        city="WAUKEGAN",
+        state="Illinois",
+        line_type="voip",
+    )
+    assert found.details == Details(portability=ported)
 
 
 def test_an_answer_of_mostly_empty_texts_is_read() -> None:
@@ -75,6 +86,14 @@ def test_an_answer_of_mostly_empty_texts_is_read() -> None:
     names = {"name": "T-MOBILE USA, INC.", "normalized_carrier": "T-Mobile USA"}
     found = read(record(NUMBER, carrier=carrier("mobile", **names), portability=porting))
     assert found.facts.carrier == Carrier("T-MOBILE USA, INC.", "mobile")
+    assert found.details == Details(
+        portability=Portability(operating_company="6034", line_type="mobile")
+    )
+
+
+def test_where_nothing_is_known_of_the_porting_nothing_is_kept() -> None:
+    for porting in (None, {}, {"ported_status": " "}, {"ported_date": ""}):
+        assert read(record(NUMBER, carrier=carrier("voip"), portability=porting)).details is None
 
 
 WORDS = (
