@@ -69,7 +69,7 @@ class Worked(Driver[W, S]):
 
     failing: Failing
 
-    too_late = OutcomeUnknown  # It is looked up like any other.
+    too_late = OutcomeUnknown  # It is looked up and made again.
 
     @abstractmethod
     def prepare(self, work: W) -> Iterator[Intent[S]]:
