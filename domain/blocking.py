@@ -25,10 +25,6 @@ class WouldBlock(BaseException):
         self.read = read
 
 
-class NeedsThread(WouldBlock):
-    """Raised where the same would come of it however long it waited: a thread has to do it."""
-
-
 Renew = Callable[[Hashable, Read], object]
 
 

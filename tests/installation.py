@@ -88,7 +88,7 @@ class CountingProvider:
         self.down = set(down)
         self.all_down = False
         self.bug: BaseException | None = None
-        self.besides: tuple[Any, ...] = ()  # The cost and what else it tells.
+        self.besides: tuple[Any, ...] = ()  # What else it tells.
         self.meanwhile = meanwhile  # What happens while a lookup is under way.
         self._happenings: dict[int, Callable[[], object]] = {}
 

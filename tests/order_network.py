@@ -76,7 +76,6 @@ class OrderBook:
                 plan.provider_plan_id,
                 now,
                 reference if keeps_it else None,
-                f"addon-{number}-1",
                 Cost(COST, "EUR", f"order-{number}", estimated=False),
             )
             bought = Bought(order, now + self.lag(), reference)

@@ -24,7 +24,6 @@ from domain.links.link import Link, Stage
 from domain.links.lost_order import LostOrder, claim, is_claimed, may_adopt, search_span
 from domain.links.network import (
     AddonUsage,
-    AvailableEsim,
     Endpoint,
     EsimNetwork,
     NoActivationCode,
@@ -113,15 +112,15 @@ class CreateEndpoint(Creating[Made]):
             yield self._intent(work, self.lpa(work, work.iccid), self.cause(work))
             return
         try:
-            for profile, found, known in self._free(work):
+            for profile, iccid, known in self._free(work):
                 try:
-                    lpa = self.lpa(work, found.iccid)
+                    lpa = self.lpa(work, iccid)
                 except NoActivationCode:
                     continue  # Nobody could install it.
                 cause = self.cause(work)
-                esim = known or Esim.register(work.network, found.iccid, cause)
+                esim = known or Esim.register(work.network, iccid, cause)
                 esim.reserve(work.id, cause)
-                work.record(Link.EsimReserved, cause, iccid=found.iccid, sponsor_profile=profile)
+                work.record(Link.EsimReserved, cause, iccid=iccid, sponsor_profile=profile)
                 yield self._intent(work, lpa, cause, esim)
                 work = self.log.get(Link, work.id)  # Another link was first, or another worker.
                 if work.stage is not Stage.REQUESTED:
@@ -141,9 +140,7 @@ class CreateEndpoint(Creating[Made]):
 
         return [link, *esims], charges_of(link) if esims else [], call
 
-    def _free(
-        self, link: Link
-    ) -> Iterator[tuple[SponsorProfile | None, AvailableEsim, Esim | None]]:
+    def _free(self, link: Link) -> Iterator[tuple[SponsorProfile | None, str, Esim | None]]:
         """Yield the eSIMs that the network shows as free and no link holds, with their streams.
 
         Each link starts at another place of the list. Otherwise many links at once would all try
@@ -163,11 +160,11 @@ class CreateEndpoint(Creating[Made]):
                     break
                 start, over = link.id.int % len(found), 0
                 for each in [*found[start:], *found[:start]]:
-                    esim = self.log.find(Esim, Esim.id_of(network.name, each.iccid))
+                    esim = self.log.find(Esim, Esim.id_of(network.name, each))
                     if esim is None or esim.link_id is None:
                         yield profile, each, esim
                     elif self._is_spent(esim.link_id):
-                        over += network.skip_esim(each.iccid)
+                        over += network.skip_esim(each)
                 page += over < len(found)  # If all were passed over, this page now has others.
 
     def _is_spent(self, link_id: UUID) -> bool:
@@ -295,7 +292,7 @@ class PlaceOrder(Creating[Placed]):
         except NoActivationCode:  # Nobody can install it: its `LostOrder` gives it back.
             raise IncompleteNetworkAnswer from None
         cost = order.cost or work.requested.plan.cost_of(order.order_reference)
-        endpoint = Endpoint(order.iccid, order.iccid, str(work.id), order.addon_id, cost=cost)
+        endpoint = Endpoint(order.iccid, order.iccid, str(work.id), cost=cost)
         endpoint = self.first_read(work, endpoint)
         cause = replace(cause, at=self.clock())
         try:

@@ -259,6 +259,8 @@ def erase_data(
     chosen, before = _chosen(given, organization_id), given["before"]
     container = session.container
     session.require_organization(organization_id)
+    if before is not None and not dry_run:
+        session.cause  # noqa: B018  # Or what is refused would have made new keys.
     found = _read_erased(container, chosen, given[chosen], organization_id, begin_anew=not dry_run)
     if whole_months:
         for each in found:

@@ -96,10 +96,8 @@ def _look_up(
     _require_cheap(cost, spend_max_micros)
     smoked = Smoked(cost=cost)
     found = smoked.do("look up", lambda: provider.look_up(NOBODY, number))
-    if found is not None:
-        known_as = found.details.reference if found.details is not None else None
-        cost = found.cost or cost
-        smoked.cost = replace(cost, reference=cost.reference or known_as)
+    if found is not None and found.details is not None:
+        smoked.cost = replace(cost, reference=found.details.reference)
     return smoked
 
 
@@ -160,11 +158,7 @@ def _create(
         "list free eSIMs",
         lambda: network.available_esims(plan, None, rules.product, page=0, timeout_s=READ_S),
     )
-    nobodys = (
-        each.iccid
-        for each in free or ()
-        if holder_of(container.log, [network.name], each.iccid) is None
-    )
+    nobodys = (it for it in free or () if holder_of(container.log, [network.name], it) is None)
     iccid, reference = next(nobodys, None), str(uuid4())
     if iccid is None:
         smoked.steps.append(Step("take one of them", ok=False, ms=0, told="there is none"))

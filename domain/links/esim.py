@@ -25,7 +25,7 @@ class Esim(Root):
         """The first reservation of an eSIM begins its stream."""
 
         TOPIC = "esim.registered"
-        SETS = sets("iccid", link_id=None, freed_at=None, freed_by=None, quarantined_until=None)
+        SETS = sets("iccid", link_id=None, freed_at=None, freed_by=None)
 
         network: str
         iccid: str
@@ -40,19 +40,13 @@ class Esim(Root):
         """Its link failed, but until that moment the network may still create its endpoint."""
 
         TOPIC = "esim.quarantined"
-        SETS = sets(quarantined_until=fact("until"))
 
         link_id: UUID
         until: datetime
 
     class Released(Root.Event):
         TOPIC = "esim.released"
-        SETS = sets(
-            link_id=None,
-            freed_at=fact("timestamp"),
-            freed_by=fact("link_id"),
-            quarantined_until=None,
-        )
+        SETS = sets(link_id=None, freed_at=fact("timestamp"), freed_by=fact("link_id"))
 
         link_id: UUID
 
@@ -60,7 +54,6 @@ class Esim(Root):
     link_id: UUID | None
     freed_at: datetime | None  # When a link last gave it up, and which one.
     freed_by: UUID | None
-    quarantined_until: datetime | None
 
     @classmethod
     def register(cls, network: str, iccid: str, cause: Cause) -> Self:

@@ -48,13 +48,6 @@ class ProviderPlan(msgspec.Struct, frozen=True):
     countries: tuple[str, ...] = ()
 
 
-class AvailableEsim(msgspec.Struct, frozen=True):
-    """A free eSIM: its ICCID (ITU-T E.118) and the sponsor profile on which it runs."""
-
-    iccid: str
-    sponsor_profile_id: str | None
-
-
 # An activation code (GSMA SGP.22 §4.1): the server's name, a token, which may be empty, and perhaps
 # the OID of the server and a flag. It is short enough for a QR code of each level of correction.
 LPA = re.compile(r"(?=.{1,255}$)LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Za-z-]*(\$[!-~]*)?", re.ASCII)
@@ -100,7 +93,6 @@ class Order(msgspec.Struct, frozen=True):
     """An eSIM that was bought with a plan on it; its ICCID is the id of its endpoint.
 
     `placed_at` is by the network's clock. `reference` is ours, if the network keeps it.
-    `addon_id` is the id of the plan, if the network tells it here.
     """
 
     order_reference: str
@@ -108,7 +100,6 @@ class Order(msgspec.Struct, frozen=True):
     provider_plan_id: str
     placed_at: datetime
     reference: str | None = None
-    addon_id: str | None = None
     cost: Cost | None = None
 
     @property
@@ -275,11 +266,11 @@ class StockNetwork(Network, Protocol):
         *,
         page: int,
         timeout_s: float,
-    ) -> Sequence[AvailableEsim]:
-        """Return free eSIMs that can carry a plan, page by page from 0; an empty page is the end.
+    ) -> Sequence[str]:
+        """Return the ICCIDs (ITU-T E.118) of free eSIMs that can carry a plan, page by page from 0.
 
-        `sponsor_profile_id` None means any; `product` "" means any. Reserves nothing: two callers
-        may get the same eSIM. Raises Unavailable or Rejected.
+        An empty page is the end. `sponsor_profile_id` None means any; `product` "" means any.
+        Reserves nothing: two callers may get the same eSIM. Raises Unavailable or Rejected.
         """
         ...
 

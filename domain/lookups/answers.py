@@ -66,8 +66,8 @@ class AnswerRules:
     Zero keeps none; the numbers in `uncached` always skip the cache. A provider in this process is
     asked each time, because that costs less than the cache. `on_answers` is called with each
     source and the count of numbers that it answered. `costs` are those of one lookup by the name
-    of the provider; they count only if the provider tells none. At most `concurrency` calls of
-    jobs run at once. `canonical_of` returns the canonical form of a number that has another one.
+    of the provider. At most `concurrency` calls of jobs run at once. `canonical_of` returns the
+    canonical form of a number that has another one.
     """
 
     cache_ttl: timedelta
@@ -236,7 +236,7 @@ class Answers:
         return self._answer(found)
 
     def _answer(self, found: Found) -> Answer:
-        cost = found.cost or self._rules.costs.get(found.provider)
+        cost = self._rules.costs.get(found.provider)
         if found.free and cost is not None:
             cost = replace(cost, amount_micros=0)
         return Answer(found.facts, "live", found.provider, self._clock(), cost, found.details)
@@ -244,11 +244,7 @@ class Answers:
 
 def asked_of(answers: Iterable[Answer]) -> list[Asked]:
     """Return the count and cost of the live answers of each provider."""
-    live = Counter(
-        (each.provider, each.cost and replace(each.cost, reference=None))
-        for each in answers
-        if each.source == "live"
-    )
+    live = Counter((each.provider, each.cost) for each in answers if each.source == "live")
     return [
         Asked(provider, count, cost and replace(cost, amount_micros=count * cost.amount_micros))
         for (provider, cost), count in live.items()

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.cost import Cost, ProviderBalance
+from domain.cost import ProviderBalance
 
 LineType = Literal[
     "mobile",
@@ -77,14 +77,13 @@ class Details(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """An answer: the facts, the provider, and its charge if it tells one.
+    """An answer: the facts, and the provider, none of which tells its charge.
 
     `free`: the provider charges nothing for it, such as for a number that is not valid.
     """
 
     facts: NumberFacts
     provider: str
-    cost: Cost | None = None
     details: Details | None = None
     free: bool = False
 

@@ -11,7 +11,7 @@ import msgspec
 from domain.accounts.committer import Command, Committer, expire, fail
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Wallet, wallet_id
-from domain.blocking import NeedsThread, blocking
+from domain.blocking import WouldBlock, blocking
 from domain.cause import Cause, Clock
 from domain.errors import (
     KEY_ERASED,
@@ -148,7 +148,7 @@ class SingleLookup:
         answer.
         """
         if self.leases is not None or not request.price_micros:
-            raise NeedsThread
+            raise WouldBlock
         is_first = request.key is not None
         if request.key is None:
             stream_id = self.new_id()
@@ -162,7 +162,7 @@ class SingleLookup:
                 payer, lambda wallet: wallet.book([charge], at), lookup, is_first=is_first
             )
         except Refused:  # The log may have more money; `run` reads it.
-            raise NeedsThread from None
+            raise WouldBlock from None
         return PendingLookup(lookup, facts, command, self.committer, self.answers.count)
 
     def _alone(

@@ -294,8 +294,7 @@ def lacks(network: EsimNetwork, *needed: Capability) -> bool:
 
 def a_free_esim(network: EsimNetwork, plan: ProviderPlan = PLAN) -> str:
     """Return the ICCID of the first eSIM that is free for a plan."""
-    esims = network.available_esims(plan, SPONSOR, "", page=0, timeout_s=TIMEOUT_S)
-    return esims[0].iccid
+    return network.available_esims(plan, SPONSOR, "", page=0, timeout_s=TIMEOUT_S)[0]
 
 
 def a_link(network: EsimNetwork, plan: ProviderPlan = PLAN, reference: str = "link-1") -> str:

@@ -18,7 +18,7 @@ from domain.errors import ProvisioningError
 from domain.links.change_plans import ChangeRequest
 from domain.links.create import LinkRequest
 from domain.links.link import EndKind, Link
-from domain.links.network import AvailableEsim, Endpoint
+from domain.links.network import Endpoint
 from domain.links.plan_change import PlanChange
 from domain.money import parse_amount
 from projections.models.due import Due
@@ -230,8 +230,7 @@ class Lab(Customer):
 
     def only(self, *iccids: str) -> None:
         """Let the network show only these eSIMs as free, whoever holds them."""
-        free = [AvailableEsim(iccid, None) for iccid in iccids]
-        self.simulator.available_esims = lambda *_, page, **__: free if page == 0 else []
+        self.simulator.available_esims = lambda *_, page, **__: iccids if page == 0 else ()
 
     def never_tell_addons(self) -> None:
         """Let the network answer a creation without the id of its first add-on."""

@@ -9,7 +9,7 @@ import pytest
 from domain.errors import InsufficientBalance, ProvisioningError
 from domain.links.esim import Esim
 from domain.links.link import Link, Stage
-from domain.links.network import AvailableEsim, NoActivationCode, ProviderPlan
+from domain.links.network import NoActivationCode, ProviderPlan
 from tests.domain.asking import together
 from tests.installation import on_sqlite
 from tests.workers.link_checks import Books, check
@@ -22,7 +22,7 @@ def free_iccids(lab: Lab, count: int) -> list[str]:
     """Return eSIMs that the network has and nobody holds."""
     plan = ProviderPlan("eu-1", data_mb=1_000, validity_days=7)
     found = lab.simulator.available_esims(plan, "sp", "", page=0, timeout_s=1.0)
-    return [each.iccid for each in found[-count:]]
+    return [*found[-count:]]
 
 
 def show(lab: Lab, stock: dict[str | None, list[Sequence[str]]]) -> None:
@@ -30,7 +30,7 @@ def show(lab: Lab, stock: dict[str | None, list[Sequence[str]]]) -> None:
 
     def available(_plan: object, sponsor: str | None, *_: object, page: int, **__: object) -> Any:
         pages = stock.get(sponsor, [])
-        return [AvailableEsim(each, sponsor) for each in pages[page]] if page < len(pages) else []
+        return pages[page] if page < len(pages) else []
 
     lab.simulator.available_esims = available
 
@@ -161,7 +161,7 @@ def test_the_time_of_each_look_is_what_is_left_of_the_deadline(lab: Lab) -> None
     def slow(*args: Any, timeout_s: float, **more: Any) -> Any:
         times.append(timeout_s)
         lab.clock.forward(seconds=4)
-        return shown(*args, **more) or [AvailableEsim(iccid, "sp")]
+        return shown(*args, **more) or [iccid]
 
     lab.simulator.available_esims = slow  # type: ignore[method-assign]  # A network of this test.
     link = lab.work(lab.request())

@@ -61,13 +61,12 @@ def test_an_esim_is_kept_from_others_until_nothing_can_come_of_it(
     link = lab.create()
     lab.clock.forward(seconds=10)
     lab.expire(link.id)
-    assert esim_of(lab, link).quarantined_until == settled_at
+    assert [each.until for each in lab.process.events(Esim.Quarantined)] == [settled_at]
     while lab.work(link.id).stage is Stage.FAILED:
         assert esim_of(lab, link).link_id == link.id
         lab.clock.forward(seconds=0.5)
     assert lab.clock() < settled_at
     assert lab.network.count("remove_endpoint") == 1
-    assert esim_of(lab, link).quarantined_until is None
     check(lab)
 
 

@@ -198,13 +198,14 @@ class Datastore(PostgresDatastore):
 
     def _check_server(self, connection: LogConnection, conninfo: str) -> None:
         """Find out to which server a new connection leads."""
-        connection.set_up(conninfo)
-        if not self._has_schema:
-            schema = connection.run("SELECT current_schema()").get_value(0, 0)
-            self.schema = (schema or b"public").decode()
-            self.compose()
-            self._has_schema = True
-        connection.is_standby = self.pin.check(connection)
+        with _remembered(self.refusals):
+            connection.set_up(conninfo)
+            if not self._has_schema:
+                schema = connection.run("SELECT current_schema()").get_value(0, 0)
+                self.schema = (schema or b"public").decode()
+                self.compose()
+                self._has_schema = True
+            connection.is_standby = self.pin.check(connection)
 
     def again(self, call: Callable[[], T]) -> T:
         """Call; if the connection was broken, call once more on a sound connection.
@@ -236,17 +237,22 @@ class Datastore(PostgresDatastore):
             error.__cause__ = refusal
 
 
-def _remembering(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnection]:
-    """Return a connection class that remembers why the last connection could not be opened."""
+@contextmanager
+def _remembered(refusals: deque[tuple[float, psycopg.Error]]) -> Iterator[None]:
+    """Remember why the last connection could not be opened, or was of no use."""
+    try:
+        yield
+    except psycopg.Error as error:
+        refusals.append((time.monotonic(), error))
+        raise
 
+
+def _remembering(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnection]:
     class Remembering(LogConnection):
         @classmethod
         def connect(cls, *args: Any, **options: Any) -> Self:
-            try:
+            with _remembered(refusals):
                 return super().connect(*args, **options)
-            except psycopg.Error as error:
-                refusals.append((time.monotonic(), error))
-                raise
 
     return Remembering
 

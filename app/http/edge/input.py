@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validate
-from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
+from werkzeug.exceptions import BadRequest, UnsupportedMediaType
 
 from app.http.edge.request import UUID_FORM, Given, current_request, repeated
 from app.http.edge.schemas import OR_EMPTY
@@ -39,13 +39,11 @@ Members = Callable[[strict_json.Pairs], dict[str, Any]]
 
 
 def read_body(environ: Mapping[str, Any]) -> bytes:
-    """Return the body, if any; refuse one that is too large or not declared as JSON."""
-    if not environ.get("CONTENT_LENGTH") and "wsgi.input_terminated" not in environ:
-        return b""  # Werkzeug would be slow to find out that there is none.
+    """Return the body, if any; refuse one that is not declared as JSON."""
+    if not environ.get("CONTENT_LENGTH"):  # The server sets it also where it came in chunks.
+        return b""
     request = current_request()
     body = request.get_data()
-    if len(body) >= BODY_BYTES_MAX and request.content_length is None:
-        raise RequestEntityTooLarge  # When the length is not given, no more than this is read.
     if body and (not request.is_json or is_packed()):
         raise UnsupportedMediaType
     data = body.removeprefix(BOM_UTF8)  # RFC 8259 §8.1 lets a reader ignore it.

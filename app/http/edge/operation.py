@@ -120,7 +120,7 @@ class Operation:
         self.is_strict = self.buys or (self.group.strict and method != READ)
         self.described = self._described()
         # The decorators of flask-smorest wrap a function; this one only looks like theirs.
-        serve = update_wrapper(partial(self._serve), self._documented(view))
+        serve = update_wrapper(partial(self._serve), self.group.doc(**self.described)(view))
         ids = [*map(in_path, re.findall("<(.*?)>", self.route))]
         self.group.add_url_rule(self.route, self.name, serve, methods=[method], parameters=ids)
         self.group.operations.append(self)
@@ -173,20 +173,6 @@ class Operation:
             parse_json(read_body(given.environ))
         return response
 
-    def _documented(self, view: View) -> Callable[..., Any]:
-        """Return a function of which flask-smorest takes what the document says; none calls it."""
-        function: Callable[..., Any] = self.group.doc(**self.described)(view)
-        for name, schema in reversed([*self.inputs.items()]):
-            if schema.fields:  # Else there is nothing to say.
-                arguments = self.group.arguments(
-                    schema,
-                    location="json" if name == "body" else name,
-                    required=self.read_on_loop is None and bool(schema.validate({})),
-                    example=getattr(schema, "example", None),
-                )
-                function = arguments(function)
-        return function
-
     @property
     def _is_of_organization(self) -> bool:
         """Whether its callers act for an organization, which is rate-limited."""
@@ -215,7 +201,7 @@ class Operation:
         return [code for codes, applies in said.items() if applies for code in codes.split()]
 
     def _described(self) -> dict[str, Any]:
-        """Return what the document says of it besides its input, in the notation of apispec.
+        """Return what the document says of it, in the notation of apispec.
 
         A text in place of a header refers to what has this name there.
         """
@@ -225,12 +211,23 @@ class Operation:
         scope = self.group.scope
         security = [{scheme: [scope]} for scheme, scopes in SCOPES.items() if scope in scopes]
         said = {"operationId": self.name, "security": security, "responses": responses}
-        deepupdate(said, self.doc)
+        deepupdate(said, {**self._sent(), **self.doc})
         limits = LIMITS if self._is_of_organization else ()
         for response in responses.values():
             sent = {name: name for name in ("X-Request-Id", *limits)}
             response["headers"] = sent | response.get("headers", {})
         return said | {"responses": dict(sorted(responses.items()))}
+
+    def _sent(self) -> dict[str, Any]:
+        """Return what the document says of its input."""
+        takes = {name: schema for name, schema in self.inputs.items() if schema.fields}
+        body = takes.pop("body", None)
+        said = {"parameters": [{"in": name, "schema": takes[name]} for name in reversed(takes)]}
+        if body is not None:
+            required = self.read_on_loop is None and bool(body.validate({}))
+            media = {"schema": body, "example": getattr(body, "example", None)}
+            return {**said, "requestBody": {"required": required, "content": {JSON: media}}}
+        return said
 
     def _successes(self) -> Iterator[tuple[int, dict[str, Any]]]:
         if self.is_file:

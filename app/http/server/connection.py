@@ -95,8 +95,12 @@ class Cycle(RequestResponseCycle):
     """One reply, as uvicorn writes it."""
 
     async def receive(self) -> Any:
-        """Return when the client has gone or ended; the request is whole in the scope."""
-        if not cast("Connection", self.transport).ended:
+        """Return when the client has gone or ended, or the process ends: then nothing is to wait.
+
+        The request is whole in the scope.
+        """
+        connection = cast("Connection", self.transport)
+        if not (connection.ended or connection.stopping):
             await super().receive()
 
     async def send(self, message: Any) -> None:
@@ -168,7 +172,7 @@ class Connection(HttpToolsProtocol):
         self._idle = False  # Nothing has come since the last reply.
         self._last = False  # No further request is read.
         self.ended = False  # The client sends no more.
-        self._stopping = self._lingers = False
+        self.stopping = self._lingers = False
         self._given = 0  # Bytes of the body that is with the application.
         self._unsent = 0
         self._forget()
@@ -256,7 +260,7 @@ class Connection(HttpToolsProtocol):
         """Have a complete request answered, behind those that came before it."""
         if not self.parser.should_upgrade():  # Otherwise `_read_again` parses it anew.
             version = self.parser.get_http_version()
-            keep_alive = version == "1.1" and self.parser.should_keep_alive() and not self._stopping
+            keep_alive = version == "1.1" and self.parser.should_keep_alive() and not self.stopping
             self._enqueue(self.parser.get_method().decode(), version, keep_alive=keep_alive)
 
     # Called by uvicorn.
@@ -279,9 +283,10 @@ class Connection(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         """Take one request more at most; it gets a little time, as a client may be sending it."""
-        self._stopping = True
+        self.stopping = True
         if self._is_busy():
             self.cycle.keep_alive = False
+            self.cycle.message_event.set()
         elif not self._last:
             self._wait_for(self._read_s)
 
@@ -333,7 +338,7 @@ class Connection(HttpToolsProtocol):
 
     def _wait_for(self, seconds: float) -> None:
         """Give the client so long for what it sends next, and little at the end of the process."""
-        self._until_s = self.loop.time() + (min(seconds, SOON_S) if self._stopping else seconds)
+        self._until_s = self.loop.time() + (min(seconds, SOON_S) if self.stopping else seconds)
         self._await_client()
 
     def _await_client(self) -> None:

@@ -63,14 +63,12 @@ class Gateway:
         self._loop_of = loop_of
         # There are as many places as connections.
         self._slots = Limiter(ROUND_MAX, ROUND_OF_ONE_MAX, alone=ROUND_MAX, places=sys.maxsize)
-        self._round: list[Owner] = []  # Who has a turn in this round of the loop.
         # By the route of a probe: since when its reply holds, and the reply.
         self._shared: dict[str, tuple[float, Future[Reply | None]]] = {}
         self._new = list[tuple[PendingLookup, Future[None]]]()  # Started in this round.
         # By its outcome, what waits for that, and since when.
         self._waiting = dict[Future[None], tuple[PendingLookup, float]]()
         self._done = deque[Future[None]]()  # Those whose outcome is there.
-        self._parked: set[Future[bool]] | None = set()  # What replies wait for; None: at the end.
         self._base = {
             "SCRIPT_NAME": "",
             "SERVER_NAME": str(address[0]),
@@ -111,12 +109,6 @@ class Gateway:
         for pending, since_s in [*self._waiting.values()]:
             pending.expire(now_s - since_s)
 
-    def end_waits(self) -> None:
-        """Send every reply that waits for news as it is, and let no other one wait."""
-        parked, self._parked = self._parked or (), None
-        for news in parked:
-            _settle(news, result=False)
-
     def stop(self) -> None:
         """End the threads, each after its present request."""
         self._renewals.stop()
@@ -124,12 +116,12 @@ class Gateway:
 
     async def _answer(self, call: "_Call") -> Reply | None:
         """Answer in turn; None: the reply has been sent. Raises Refused where too many wait."""
-        await self._join_round(owner := call.replies.owner(call.environ))
+        await self._join_round(call.replies.owner(call.environ))
         if (route := call.replies.probe(call.environ)) is not None:
             return await self._share(route, call)
-        owner, reply = await self._try(owner, call)
-        if reply is not None:
+        if (reply := await self._try(call)) is not None:
             return reply
+        owner = call.replies.owner(call.environ)  # Its token may be known only now.
         reply = await self._submit(owner, call)
         until_s = time.monotonic() + (call.later.wait_s if call.later is not None else 0.0)
         with suppress(Refused):  # Then what there is already is sent.
@@ -143,14 +135,7 @@ class Gateway:
         slot: Future[None] = loop.create_future()
         if not self._slots.enter(owner, partial(_settle, slot)):
             await slot
-        if not self._round:
-            loop.call_soon(self._end_round)
-        self._round.append(owner)
-
-    def _end_round(self) -> None:
-        ended, self._round = self._round, []
-        for owner in ended:
-            self._slots.leave(owner)
+        loop.call_soon(self._slots.leave, owner)  # With all others of this round.
 
     async def _share(self, route: str, call: "_Call") -> Reply | None:
         """Return the reply of a probe that all its callers get for a while; one of them asks."""
@@ -172,8 +157,8 @@ class Gateway:
         await asyncio.wait([shared])
         return shared.result()
 
-    async def _try(self, owner: Owner, call: "_Call") -> tuple[Owner, Reply | None]:
-        """Answer on the loop; None: a thread must, in the queue of the returned owner.
+    async def _try(self, call: "_Call") -> Reply | None:
+        """Answer on the loop; None: a thread must.
 
         What a caller may do and his keys are remembered for a second, and read anew shortly before.
         If they have ended all the same, they are read first: a thread for the whole request would
@@ -183,13 +168,13 @@ class Gateway:
         while True:
             try:
                 with forbid_blocking(self._renewals.request):
-                    owner, started = call.replies.start(call.environ, call.body)
+                    started = call.replies.start(call.environ, call.body)
             except WouldBlock as missing:
                 key, first = missing.key, missing.read
             else:
-                return owner, await self._outcome(started)
+                return await self._outcome(started)
             if first is None or key in read or not await self._renewals.read_first(key, first):
-                return owner, None
+                return None
             read.add(key)
 
     async def _outcome(self, started: Started | Reply | None) -> Reply | None:
@@ -230,24 +215,18 @@ class Gateway:
     async def _wait(self, later: Later, until_s: float, receive: Receive) -> bool:
         """Wait for news without a thread; tell whether there is any before `until_s`.
 
-        Who hangs up, or sends no more, is not waited for.
+        It also ends when the client hangs up or sends no more, and when the process ends.
         """
-        if self._parked is None:
-            return False
         loop = asyncio.get_running_loop()
-        news: Future[bool] = loop.create_future()
-        if not later.enter(partial(soon, loop, partial(_settle, news, result=True))):
+        news: Future[None] = loop.create_future()
+        if not later.enter(partial(soon, loop, partial(_settle, news))):
             return False
-        self._parked.add(news)
         gone = asyncio.ensure_future(receive())
         left_s = until_s - time.monotonic()
         await asyncio.wait([news, gone], timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
         gone.cancel()
-        if self._parked is not None:
-            self._parked.discard(news)
-        is_new = news.done() and news.result()
-        later.leave(again=is_new)
-        return is_new
+        later.leave(again=news.done())
+        return news.done()
 
 
 class _Call:

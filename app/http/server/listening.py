@@ -124,11 +124,6 @@ class Server(uvicorn.Server):
             self.gateway.expire()
         return await super().on_tick(counter) or self._is_over()
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """At the end let no reply wait for news."""
-        self.gateway.end_waits()
-        await super().shutdown(sockets)
-
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.get_loop().set_exception_handler(_log_failure)

@@ -31,7 +31,7 @@ from app.http.edge.request import (
     caller_address,
 )
 from app.security.tokens import Claims
-from domain.blocking import NeedsThread, WouldBlock
+from domain.blocking import WouldBlock
 from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
 from domain.limiter import Owner
 from domain.lookups.single import PendingLookup
@@ -125,30 +125,32 @@ class Loop:
         others.
         """
         claims = self._proven(environ)
-        return self._address(environ) if claims is None else _owner_of(claims)
+        if claims is None:
+            return self._address(environ)
+        return claims.organization_id or claims.client_id  # Not that of its header.
 
-    def start(self, environ: Environ, body: bytes) -> tuple[Owner, Started | Reply | None]:
-        """Start or answer a request; None: it is for a thread, in the queue of that owner.
+    def start(self, environ: Environ, body: bytes) -> Started | Reply | None:
+        """Start or answer a request; None: it is for a thread.
 
         Called where nobody may wait. Raises WouldBlock, with nothing done, where it would have to.
         """
         if self._edge is None:
-            return self.owner(environ), None
+            return None
         method = environ["REQUEST_METHOD"]
         started = self._started.get((method, environ["REQUEST_URI"]))
         try:
             operation = started or self._edge.operation_of(environ)
         except HTTPException as error:
             self._enter(environ)
-            return None, self._whole(method, "-", reply_of(error))
+            return self._whole(method, "-", reply_of(error))
         if operation is None or operation.group.scope is None:
-            return self._address(environ), None
+            return None
         claims = self._proven(environ) or self._verify(environ, operation)
         if not isinstance(claims, Claims):
-            return self._address(environ), claims
+            return claims
         if started is None or len(body) > BODY_BYTES_MAX:
-            return _owner_of(claims), None
-        return _owner_of(claims), self._commit(self._enter(environ, body), started)
+            return None
+        return self._commit(self._enter(environ, body), started)
 
     def _enter(self, environ: Environ, body: bytes = b"") -> Given[Any]:
         """Enter the context of a request, which its task keeps to its end."""
@@ -183,7 +185,7 @@ class Loop:
             pending = commit.prepare()
         except (Refused, HTTPException) as error:
             return whole(reply_of(error))
-        except (NeedsThread, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
+        except Exception:  # noqa: BLE001  # A thread gets the same error and answers.
             context.give_back()
             return None
         except WouldBlock:
@@ -209,14 +211,9 @@ class Loop:
 
     def _whole(self, method: str, route: str, reply: replies.Written) -> Reply:
         body, status, headers = reply
-        of_every_reply = CURRENT.get().end(method, route, status)
-        return in_json(status, body, [*(headers or {}).items(), *of_every_reply])
+        sent = in_json(status, body, CURRENT.get().end(method, route, status))
+        return sent._replace(headers=[*(headers or {}).items(), *sent.headers])
 
     def _proven(self, environ: Environ) -> Claims | None:
         token = bearer_of(environ)
         return None if token is None else self._parts.verifier.proven(token)
-
-
-def _owner_of(claims: Claims) -> Owner:
-    """Return the organization, or the client that may act for any: not that of its header."""
-    return claims.organization_id or claims.client_id

@@ -10,9 +10,10 @@ import pytest
 from app.adapters.sqlite import database
 from app.processes.erasing import erase_again
 from domain.accounts.erasure import Erasure, Part
-from domain.cause import Cause
+from domain.cause import Cause, utc_now
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import CachedFacts, NumberFacts
+from domain.months import month_of, next_month
 from projections.stores import personal_keys
 from tests.app.cli.shell import Shell
 from tests.installation import Process
@@ -51,6 +52,18 @@ def test_earlier_months_are_erased_and_later_ones_stay(shell: Shell, organizatio
     assert shell.json("privacy", "erase", "--before", "2024-02")["erased_keys"] == 1
     assert (is_readable(shell, old), is_readable(shell, new)) == (False, True)
     assert shell.json("audit", "verify")["ok"] is True
+
+
+def test_an_erasure_that_is_refused_makes_no_key(
+    shell: Shell, organization: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(shell, organization, utc_now())
+    monkeypatch.setattr("app.cli.session.LOCK_WAIT_S", 0.1)
+    until = next_month(month_of(utc_now()))
+    with closing(shell.container()) as container:
+        assert container.operators_lock.acquire()
+        assert "has not ended" in shell.refusal("privacy", "erase", "--before", until)
+        assert len(container.vault.keys_before(until, organization)[organization]) == 1
 
 
 def test_what_an_earlier_release_sealed_goes_with_its_whole_month_only(

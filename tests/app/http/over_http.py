@@ -62,8 +62,7 @@ class Behind:
 
     def leave_to_threads(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the loop answer nothing by itself."""
-        loop = self.bridge.loop
-        monkeypatch.setattr(loop, "start", lambda environ, _: (loop.owner(environ), None))
+        monkeypatch.setattr(self.bridge.loop, "start", lambda *_: None)
 
     def close(self) -> None:
         self.stack.close()

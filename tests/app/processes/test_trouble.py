@@ -76,12 +76,17 @@ def test_a_server_that_is_away_is_named_with_what_the_driver_says(nowhere: Shell
         assert SECRET not in said
 
 
-def test_a_server_with_too_many_clients_is_quoted(nowhere: Shell, url: str, guest: str) -> None:
+def test_what_a_server_refuses_a_role_is_quoted(nowhere: Shell, url: str, guest: str) -> None:
     full = re.sub("//[^@]*@", f"//{guest}:{SECRET}@", url)
     for said in said_everywhere(nowhere, full):
         assert re.search(r"the database .* refuses: too many connections for role", said), said
         assert "migrate" not in said
         assert SECRET not in said
+    with container_at(url, nowhere.home) as container:
+        migrate(container)
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"ALTER ROLE {guest} CONNECTION LIMIT -1")
+    assert "says: permission denied" in nowhere.having(DATABASE_URL=full).refusal("migrate")
 
 
 def test_only_a_database_without_tables_needs_them(nowhere: Shell, url: str) -> None:

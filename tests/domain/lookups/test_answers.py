@@ -7,7 +7,6 @@ from threading import Barrier, Event, Lock
 from uuid import UUID, uuid4
 
 import pytest
-from msgspec.structs import replace
 
 from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
@@ -111,7 +110,7 @@ def test_a_live_answer_has_a_cost_and_one_of_the_cache_has_none(make: Callable[.
 @pytest.mark.any_database
 def test_an_answer_that_holds_nothing_to_pay_for_costs_nothing(make: Callable[..., Desk]) -> None:
     desk = make(cost=Cost(8_000, "EUR"))
-    desk.provider.besides = (None, None, True)
+    desk.provider.besides = (None, True)
     free = desk.answers.one(ORGANIZATION, NUMBER)
     desk.provider.besides = ()
     paid = desk.answers.one(ORGANIZATION, OTHER)
@@ -149,19 +148,11 @@ def test_an_answer_is_kept_as_long_as_its_provider_allows(make: Callable[..., De
 
 
 @pytest.mark.any_database
-def test_what_a_provider_tells_besides_is_kept_and_its_cost_goes_first(
-    make: Callable[..., Desk],
-) -> None:
-    desk = make(cost=Cost(8_000, "USD"))
+def test_what_a_provider_tells_besides_is_kept(desk: Desk) -> None:
     told = Details("call-1", ("60600",), Portability(ported=True))
-    cost = Cost(7_500, "EUR", "call-1", estimated=False)
-    desk.provider.besides = (cost, told)
+    desk.provider.besides = (told,)
     live, kept = (desk.answers.one(ORGANIZATION, NUMBER) for _ in range(2))
-    assert (live.cost, live.details, kept.cost, kept.details) == (cost, told, None, told)
-    desk.provider.besides = (replace(cost, reference="call-2"), told)
-    other = desk.answers.one(ORGANIZATION, OTHER)
-    both = Asked("counting", 2, Cost(15_000, "EUR", estimated=False))
-    assert asked_of([live, other]) == [both]
+    assert (live.source, live.details, kept.source, kept.details) == ("live", told, "cache", told)
 
 
 @pytest.mark.any_database

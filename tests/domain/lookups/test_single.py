@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.blocking import NeedsThread
+from domain.blocking import WouldBlock
 from domain.errors import ConfigError, InsufficientBalance, RateLimited, Refused
 from domain.lookups.single import LookupRequest
 from tests.domain.asking import NUMBER, Asker
@@ -38,7 +38,7 @@ def test_what_is_free_or_cannot_be_paid_needs_a_thread(
 ) -> None:
     process = installation.process(provider=CountingProvider())
     wanted = LookupRequest(process.organization("0.01"), "+14150000009", price_micros, "USD", None)
-    with pytest.raises(NeedsThread):
+    with pytest.raises(WouldBlock):
         replace(process.single_lookup, leases=None).prepare(wanted, process.cause())
 
 

@@ -37,7 +37,6 @@ from domain.links.network import (
     ActivationCode,
     Addon,
     AddonUsage,
-    AvailableEsim,
     Capability,
     Endpoint,
     LinkStatus,
@@ -121,7 +120,7 @@ class BicsNetwork(StockNetwork):
         *,
         page: int,
         timeout_s: float,
-    ) -> Sequence[AvailableEsim]:
+    ) -> Sequence[str]:
         """Return the free eSIMs of one page of the stock; pages without any are not counted.
 
         Sponsors and products are identified by their names.
@@ -133,12 +132,8 @@ class BicsNetwork(StockNetwork):
 
         deadline = time_left(timeout_s)
         pages = self._pages((sponsor_profile_id, product), suits, deadline)
-        found = ([sim for sim in sims if suits(sim)] for sims in pages)
-        chosen: list[Sim] = next(islice(filter(None, found), page, None), [])
-        return [
-            AvailableEsim(sim.iccid, sponsor_profile_id or next(iter(sim.sponsors), None))
-            for sim in chosen
-        ]
+        found = ([sim.iccid for sim in sims if suits(sim)] for sims in pages)
+        return next(islice(filter(None, found), page, None), [])
 
     def _pages(
         self, wanted: tuple[str | None, str], suits: Callable[[Sim], bool], deadline: Deadline

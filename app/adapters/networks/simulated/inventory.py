@@ -31,7 +31,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.subscription import Subscription
 from domain.cause import Clock
-from domain.links.network import AvailableEsim
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from projections.engine.database import Database
 from projections.engine.inserting import insert_into
@@ -141,15 +140,14 @@ class Inventory:
 
     def free_esims(
         self, connection: Connection, sponsor_profile_id: str | None, page: int
-    ) -> list[AvailableEsim]:
+    ) -> list[str]:
         """Read one page of free eSIMs, oldest first within a sponsor profile; None: of any."""
         esim = self._esims.c
-        free = select(esim.iccid, esim.sponsor_profile_id).where(esim.is_free)
+        free = select(esim.iccid).where(esim.is_free)
         if sponsor_profile_id is not None:
             free = free.where(esim.sponsor_profile_id == sponsor_profile_id)
         free = free.order_by(esim.sponsor_profile_id, esim.serial)
-        rows = connection.execute(free.limit(PAGE_ESIMS).offset(page * PAGE_ESIMS)).all()
-        return [AvailableEsim(iccid, sponsor or None) for iccid, sponsor in rows]
+        return [*connection.execute(free.limit(PAGE_ESIMS).offset(page * PAGE_ESIMS)).scalars()]
 
     def fill(self, connection: Connection, sponsor_profile_id: str | None, wanted: int) -> None:
         """Make eSIMs until `wanted` are free; two processes at once make the same eSIMs."""

@@ -24,7 +24,6 @@ from domain.cause import Clock
 from domain.links.network import (
     ActivationCode,
     Addon,
-    AvailableEsim,
     Capability,
     Endpoint,
     NetworkStatus,
@@ -180,7 +179,7 @@ class SimulatedNetwork(StockNetwork):
         *,
         page: int,
         timeout_s: float,
-    ) -> Sequence[AvailableEsim]:
+    ) -> Sequence[str]:
         """Return one page of free eSIMs; make more when they run short."""
         unknown = product not in {"", PRODUCT}
         if unknown or page >= PAGES_MAX or self._fault_of(plan) is Fault.NO_ESIM:

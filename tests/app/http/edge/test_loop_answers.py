@@ -25,7 +25,7 @@ from app.http.server import threads
 from app.http.server.loop import Environ
 from app.security import key_store
 from app.security.authorization import TRUSTED, Authorizer, Memory
-from domain.blocking import NeedsThread, WouldBlock
+from domain.blocking import WouldBlock
 from domain.cause import Cause
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import LookupRequest, PendingLookup, SingleLookup
@@ -378,7 +378,7 @@ def test_who_needs_a_thread_anyway_waits_for_no_other_request(
     run, recall = SingleLookup.run, Memory.recall
 
     def free(*_: object) -> PendingLookup:
-        raise NeedsThread
+        raise WouldBlock
 
     def last_known(memory: Memory, asked: Any, *more: Any) -> Any:
         return recall(memory, asked, *more) or memory._known[asked].row.state  # type: ignore[union-attr]  # noqa: SLF001  # It was just there, and a second is short.

@@ -26,17 +26,17 @@ def elsewhere(shop: Buyer) -> dict[str, Any]:
     networks = shop.service.container.networks
     network: Any = networks.of(networks.names[0])
     plan = ProviderPlan(BASIC, 5_000, 30)
-    (esim, *_) = network.available_esims(plan, "sp-1", "", page=0, **IN_TIME)
-    made = network.create_endpoint(esim.iccid, plan, "base-1", f"old-{uuid4()}", **IN_TIME)
+    (iccid, *_) = network.available_esims(plan, "sp-1", "", page=0, **IN_TIME)
+    made = network.create_endpoint(iccid, plan, "base-1", f"old-{uuid4()}", **IN_TIME)
     another = ProviderPlan(MORE, 500, 30)
     more = network.add_plan(made.endpoint_id, another, str(uuid4()), **IN_TIME)
     return {
         "organization_id": str(shop.id),
-        "iccid": esim.iccid,
+        "iccid": iccid,
         "endpoint_id": made.endpoint_id,
         "name": "Van 7",
         "sponsor_profile": PROFILE,
-        "lpa": network.lpa(esim.iccid, **IN_TIME).lpa,
+        "lpa": network.lpa(iccid, **IN_TIME).lpa,
         "confirmation_code": "4711-A",
         "plans": [
             {"plan_id": shop.plans[MORE], "bought_at": ADDED, "addon_id": more.addon_id},
@@ -107,7 +107,7 @@ def test_its_esim_is_sold_to_nobody_else(shop: Buyer) -> None:
     network: Any = networks.of(networks.names[0])
     plan = ProviderPlan(BASIC, 5_000, 30)
     free = network.available_esims(plan, "sp-1", "", page=0, **IN_TIME)
-    take_over(shop, *({**elsewhere(shop), "iccid": each.iccid} for each in free[:3]))
+    take_over(shop, *({**elsewhere(shop), "iccid": each} for each in free[:3]))
     held = {each["iccid"] for each in links_of(shop)}
     assert all(shop.link()["iccid"] not in held for _ in range(3))
 

@@ -17,8 +17,7 @@ from tests.support.providers.bics import BicsServer
 
 
 def free(network: BicsNetwork, page: int = 0) -> list[str]:
-    esims = network.available_esims(PLAN, SPONSOR, "", page=page, timeout_s=TIMEOUT_S)
-    return [esim.iccid for esim in esims]
+    return [*network.available_esims(PLAN, SPONSOR, "", page=page, timeout_s=TIMEOUT_S)]
 
 
 def test_pages_whose_esims_are_in_use_are_passed_over_once(

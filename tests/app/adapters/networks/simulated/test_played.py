@@ -42,9 +42,9 @@ class Owned:
         return self.ahead.get(owner[0] if owner else None, timedelta(0))
 
     def create(self, plan: ProviderPlan = PLAN) -> Endpoint:
-        [esim, *_] = self.network.available_esims(plan, None, "", page=0, timeout_s=TIMEOUT_S)
-        self.owners[esim.iccid] = MINE
-        given = (esim.iccid, plan, "base", f"link-{esim.iccid}")
+        [iccid, *_] = self.network.available_esims(plan, None, "", page=0, timeout_s=TIMEOUT_S)
+        self.owners[iccid] = MINE
+        given = (iccid, plan, "base", f"link-{iccid}")
         return self.network.create_endpoint(*given, timeout_s=TIMEOUT_S)
 
     def play(self, made: Endpoint, change: Change) -> Usage:

@@ -14,8 +14,7 @@ from tests.installation import PATIENCE_S, Process, postgresql_only
 
 
 def stock(network: SimulatedNetwork, page: int = 0, sponsor: str | None = SPONSOR) -> list[str]:
-    esims = network.available_esims(PLAN, sponsor, "", page=page, timeout_s=TIMEOUT_S)
-    return [esim.iccid for esim in esims]
+    return [*network.available_esims(PLAN, sponsor, "", page=page, timeout_s=TIMEOUT_S)]
 
 
 def made_esims(side: SimulatedSide) -> int:
