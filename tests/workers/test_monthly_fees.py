@@ -35,6 +35,7 @@ from tests.workers.fees import (
     set_status,
 )
 from tests.workers.meanwhile import around, failing
+from tests.workers.queueing import Queue
 from workers.fees import FAILURES_MAX, PAUSE
 
 FEBRUARY = [("2026-02", "1.50")]
@@ -84,12 +85,17 @@ def test_missed_months_are_reckoned_each_as_of_its_own_first_instant(process: Pr
 
 @pytest.mark.any_database
 def test_a_short_balance_is_tried_again_a_day_later_and_not_before(process: Process) -> None:
+    process.due_work.publisher = queue = Queue("billing")
     organization_id = customer(process, balance="0")
     tick(process, "2026-02-01 00:01")
     process.deposit(organization_id, "1.50")
     assert tick(process, "2026-02-01 23:59") == 0
     process.time.now = moment("2026-02-02 00:01") - timedelta(microseconds=1)
-    assert bill(process) == 0
+    process.due_work.beat()
+    assert (bill(process), queue.taken()) == (0, [])
+    process.time.forward(seconds=1)
+    process.due_work.beat()
+    assert queue.taken() == [()]
     assert tick(process, "2026-02-02 00:01") == 1
     assert charged(process, organization_id) == FEBRUARY
 

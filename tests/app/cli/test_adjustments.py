@@ -11,6 +11,7 @@ import pytest
 from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.wallet import Adjustment
 from domain.cause import Cause, utc_now
+from domain.months import month_of
 from tests.app.cli.shell import Shell, shell_of
 from tests.app.cli.test_operator import created, head
 from tests.app.cli.test_wallet import lookup_of
@@ -294,6 +295,7 @@ def test_the_decisions_of_a_month_are_those_of_the_log(installation: Installatio
         assert [(it["position"], UUID(it["id"])) for it in found] == [each[:2] for each in rows]
         head, *shown = shell.run(*line).stdout.splitlines()
         assert [row[head.index("DEPOSIT") :].split()[0] for row in shown] == ["-", "bank-1"]
+    assert shell.json(*WAITING, "list", "--month", month_of(utc_now()))["data"] == []
     before = (log[-1].position - 1,)
     run_on_log(process, "DELETE FROM {table} WHERE {position} = ? RETURNING 1", before)
     assert "decides what nobody has proposed" in shell.refusal(*line)

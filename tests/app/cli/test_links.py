@@ -9,7 +9,7 @@ import pytest
 from app.cli import links as links_module
 from tests.app.cli.shell import Shell
 from tests.installation import Process, SetClock
-from tests.projections.link_steps import CODE, LinkSteps
+from tests.projections.link_steps import CODE, LinkSteps, bought
 
 STATUSES = ("suspended", "active", "ended")
 
@@ -22,14 +22,18 @@ def process(shell: Shell) -> Iterator[Process]:
     opened.close()
 
 
-def test_a_list_longer_than_one_read_is_whole(
+def test_a_list_longer_than_one_read_is_whole_and_a_change_in_it_names_its_link(
     shell: Shell, process: Process, organization_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(links_module, "CHUNK", 2)
     made = [str(LinkSteps(process, organization_id).activate().id) for _ in range(5)]
     assert [each["id"] for each in shell.json("links", "list")["data"]] == made[::-1]
-    made.append(str(LinkSteps(process, organization_id).activate().id))
+    life = LinkSteps(process, organization_id).activate()
+    made.append(str(life.id))
     assert [each["id"] for each in shell.json("links", "list")["data"]] == made[::-1]
+    change = life.change(add=[bought()])
+    (its,) = shell.json("links", "list", "--unfinished")["data"]
+    assert (its["kind"], its["id"], its["link"]) == ("plan_change", str(change.id), made[-1])
 
 
 def test_the_activation_code_is_never_shown(

@@ -3,6 +3,9 @@
 import os
 import pty
 
+import pytest
+
+from projections.audit.tree_builder import TreeBuilder
 from tests.app.cli.shell import TIMEOUT_S, Shell
 
 
@@ -23,6 +26,13 @@ def test_a_read_model_that_stopped_is_told_by_whoever_reads(shell: Shell) -> Non
     shell.run("projections", "rebuild", "transactions")
     assert shell.run("org", "list", "--json").stderr == ""
     assert shell.json("audit", "verify")["ok"] is True
+
+
+def test_whoever_makes_the_tree_anew_holds_up_nobody(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TreeBuilder, "restart", lambda *_: len(str(shell.new_organization())))
+    shell.run("projections", "rebuild", "audit_tree")
 
 
 def test_a_terminal_sees_how_far_it_is_and_programs_see_one_object(shell: Shell) -> None:

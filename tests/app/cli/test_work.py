@@ -53,18 +53,6 @@ def left_behind(shell: Shell, organization_id: UUID) -> UUID:
     return link.id
 
 
-def test_a_link_that_was_left_behind_is_made_once(shell: Shell) -> None:
-    shell = shell.having(NETWORK_BASE_PLAN="base-1")
-    organization = shell.new_organization()
-    shell.run("wallet", "deposit", organization, "10", "--reference", "r")
-    link_id = left_behind(shell, organization)
-    assert shell.json("work", "retry") == retried(sent=1)
-    with closing(shell.container()) as container:
-        assert container.log.get(Link, link_id).stage is Stage.ACTIVE
-    assert shell.json("wallet", "show", organization)["balance"] == "6.00"
-    assert shell.json("work", "retry") == retried()
-
-
 @pytest.fixture
 def anna(shell: Shell) -> Shell:
     boss = created(shell.having(NETWORK_BASE_PLAN="base-1"), "boss", "keys")[1]
@@ -88,8 +76,9 @@ def test_a_job_that_is_stuck_is_found_and_cancelled(anna: Shell) -> None:
     assert anna.json("audit", "verify")["ok"]
 
 
-def test_a_link_that_is_stuck_is_found(anna: Shell) -> None:
+def test_a_link_that_is_stuck_is_found_and_made_once(anna: Shell) -> None:
     organization = anna.new_organization()
+    anna.run("wallet", "deposit", organization, "10", "--reference", "r")
     link_id = left_behind(anna, organization)
     (stuck,) = anna.json("links", "list", "--unfinished")["data"]
     known = {"kind": "link", "id": str(link_id), "link": str(link_id), "stage": "requested"}
@@ -97,5 +86,9 @@ def test_a_link_that_is_stuck_is_found(anna: Shell) -> None:
     assert (stuck["organization"], stuck["age_s"] >= 0) == (str(organization), True)
     other = anna.new_organization()
     assert anna.json("links", "list", "--unfinished", "--org", other) == {"data": []}
-    anna.run("work", "retry")
+    assert anna.json("work", "retry") == retried(sent=1)
+    with closing(anna.container()) as container:
+        assert container.log.get(Link, link_id).stage is Stage.ACTIVE
+    assert anna.json("wallet", "show", organization)["balance"] == "6.00"
+    assert anna.json("work", "retry") == retried()
     assert anna.json("links", "list", "--unfinished") == {"data": []}

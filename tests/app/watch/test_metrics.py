@@ -194,14 +194,6 @@ def test_a_lookup_that_a_thread_does_again_is_counted_once(installation: Install
 
 
 @pytest.mark.any_database
-def test_requests_are_counted_by_route_and_status(process: Process) -> None:
-    process.metrics.answered("GET", "/v1/wallet", 200, 0.01)
-    process.metrics.answered("GET", "/v1/wallet", 200, 0.01)
-    name = 'http_requests_total{method="GET",route="/v1/wallet",status="200"}'
-    assert scrape(process)[name] == 2
-
-
-@pytest.mark.any_database
 def test_places_that_are_held_show_and_those_given_back_do_not(process: Process) -> None:
     with process.waiting[SIMULATED].slot(uuid4()):
         assert scrape(process)["http_waiting_places_in_use"] == 1

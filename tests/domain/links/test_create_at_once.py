@@ -9,6 +9,7 @@ import pytest
 from domain.errors import (
     LATE,
     NO_ESIM,
+    NOT_STARTED,
     REJECTED,
     UNREACHABLE,
     ConfigError,
@@ -69,6 +70,7 @@ def test_nobody_has_to_wait_for_its_deadline(new_buyer: NewBuyer) -> None:
     clock.now += timedelta(minutes=2)
     buyer.process.provisioning.work(link.id)
     assert bound(buyer, plan_id, waits=False).details == {"reason": LATE, "refunded": "0.00"}
+    assert str(bound(buyer, plan_id, waits=False)).startswith(NOT_STARTED)
     buyer.check()
 
 

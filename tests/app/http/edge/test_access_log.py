@@ -5,7 +5,9 @@ from base64 import b64encode
 
 import pytest
 
+from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant
+from tests.app.watch.test_metrics import scrape
 
 pytestmark = pytest.mark.any_database
 
@@ -17,9 +19,11 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return [record for record in caplog.records if record.name == "app.http.access"]
 
 
-def test_a_request_is_one_line_with_its_facts_one_of_nobody_for_nothing_too(
-    service: Service, acme: Tenant, caplog: pytest.LogCaptureFixture
+def test_a_request_is_one_line_and_one_count_with_its_facts_one_of_nobody_for_nothing_too(
+    make_service: MakeService, caplog: pytest.LogCaptureFixture
 ) -> None:
+    service = make_service(METRICS_PORT="9090")
+    acme = service.tenant()
     caplog.set_level(logging.INFO, "app.http.access")
     acme.get(f"/v1/transactions/{NUMBER}?page=1", headers={"X-Request-Id": "log-me"})
     service.client.open("/path-canary", method="BREW")
@@ -27,7 +31,9 @@ def test_a_request_is_one_line_with_its_facts_one_of_nobody_for_nothing_too(
     facts = ("method", "route", "status", "request_id", "organization_id")
     told = ["GET", "/v1/transactions/<transaction_id>", 404, "log-me", str(acme.id)]
     assert [one[name] for name in facts] == told
-    assert one["duration_ms"] >= 0
+    shown, place = scrape(service.container), f'route="{told[1]}"'
+    assert shown[f'http_requests_total{{method="GET",{place},status="404"}}'] == 1
+    assert shown[f"http_request_duration_seconds_sum{{{place}}}"] == one["duration_ms"] / 1000
     assert [other[name] for name in facts if name != "request_id"] == ["-", "-", 404, "-"]
 
 

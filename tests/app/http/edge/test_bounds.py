@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from app.http.edge.request import SHORT_HEADER_CHARS_MAX
 from tests.app.http.edge.test_isolation import Case, ask, case_of, credentials_of, operations
-from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.app.http.service import Service, Tenant, fields_of
 from tests.installation import numbers
 
 pytestmark = pytest.mark.any_database
@@ -45,18 +46,12 @@ def test_members_are_counted_at_any_depth_and_below_the_bound_are_read(acme: Ten
         MANY,
         f'{{"phone_numbers": {MANY}}}',
         f'{{"phone_numbers": [[{{"a": {{}}, "b": {MANY}}}]]}}',
-        f'{{"phone_numbers": [{"{}," * 2_000}{MANY}]}}',
-        f'{{"name": "}}}}\\\\\\"}}", "x": [{MANY}]}}',
     ):
         reply = acme.post("/number-lookup/bulk", data=body, headers=JSON)
         assert fields_of(reply) == TOO_MANY
-    full = {str(number): 1 for number in range(100)}
-    for value in ("a:" * 200, [{"a": 1, "b": 2}] * 200, {"a:" * 200: full}):
-        told = fields_of(acme.post("/number-lookup/bulk", json={"phone_numbers": value}))
-        assert all(name.startswith("phone_numbers") for name in told)
-    # What is no object is no JSON, however many colons it has.
-    for other in (b"a: b\n" * 200, b"}:" * 200, b"[" + b'"a":' * 200):
-        assert code_of(acme.post("/v1/webhooks", data=other, headers=JSON)) == "BAD_REQUEST"
+    full = {"a": {str(number): 1 for number in range(100)}}
+    told = fields_of(acme.post("/number-lookup/bulk", json={"phone_numbers": full}))
+    assert all(name.startswith("phone_numbers") for name in told)
 
 
 @pytest.mark.parametrize("letter", ["\U0001f600", "\x00"])
@@ -90,10 +85,6 @@ def test_all_problems_of_a_list_of_numbers_are_told(acme: Tenant) -> None:
 COSTLY: dict[str, dict[str, Any]] = {
     "members": {"path": "/v1/webhooks", "data": b"{" + b'"":1,' * 200_000 + b'"":1}'},
     "objects": {"path": "/v1/webhooks", "data": b'{"a":[' + b'{"":1},' * 14_000 + b"1]}"},
-    "a string without an end": {
-        "path": "/v1/webhooks",
-        "data": b'{"a":{},' + b'"":1,' * 50 + b'"' + b":" * 200 + b'\\"' * 500_000 + b"\\",
-    },
     "a quote without an end": {"path": "/v1/links", "headers": {"Prefer": '"' + '\\"' * 32_000}},
     "quotes": {"path": "/v1/links", "headers": {"Prefer": '"' + '\\"' * 2_000}},
     "types": {"method": "GET", "path": "/v1/transactions", "headers": {"Accept": "a/b," * 16_000}},
@@ -121,6 +112,12 @@ def test_no_request_costs_much(acme: Tenant, name: str) -> None:
         took_s.append(time.thread_time() - started_s)
         assert reply.status_code in {200, 400, 422}
     assert min(took_s) < CPU_S_MAX
+
+
+def test_a_header_that_is_too_long_counts_as_not_sent(acme: Tenant) -> None:
+    for chars, status in ((SHORT_HEADER_CHARS_MAX, 406), (SHORT_HEADER_CHARS_MAX + 1, 200)):
+        reply = acme.get("/v1/transactions", headers={"Accept": "image/png".ljust(chars, ",")})
+        assert reply.status_code == status
 
 
 def test_a_token_form_of_many_parameters_is_one_problem(service: Service, acme: Tenant) -> None:

@@ -34,6 +34,8 @@ def test_a_body_is_read_strictly(acme: Tenant) -> None:
     for number in (*WRONG.split("|"), " 971508245915", 14155552671, 1.5, True, None, [], {}):
         reply = acme.post("/number-lookup", json={"phone_number": number})
         assert list(fields_of(reply)) == ["phone_number"], number
+    misspelt = fields_of(acme.post("/number-lookup", json={"phone_numbr": NUMBER}))
+    assert [*misspelt] == ["phone_numbr", "phone_number"], "not first what is missing"
 
 
 def test_an_answer_is_no_older_than_the_query_or_else_the_body_says(
