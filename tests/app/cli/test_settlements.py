@@ -40,6 +40,8 @@ def test_what_does_not_go_together_is_refused(shell: Shell) -> None:
     ):
         shell.refusal("audit", "reconcile", file, *line, status=2)
     assert "Tag2" in shell.refusal("audit", "reconcile", file, *BANK[:3], "Tag2")
+    wrong = a_file(shell, "a;one;", "b;two;")
+    assert shell.run("audit", "reconcile", wrong, *BANK, status=1).stderr.count("no amount") == 2
 
 
 @pytest.mark.usefixtures("owner")

@@ -32,6 +32,7 @@ def test_a_body_that_is_not_json_is_a_400(acme: Tenant) -> None:
     for name, body in NOT_JSON.items():
         reply = acme.post(BULK, data=body, headers=JSON)
         assert (reply.status_code, code_of(reply)) == (400, "BAD_REQUEST"), name
+        assert code_of(acme.get("/v1/wallet", data=body, headers=JSON)) == "BAD_REQUEST", name
 
 
 def test_a_compressed_body_is_a_415_and_one_over_a_mebibyte_a_413(acme: Tenant) -> None:
