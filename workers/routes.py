@@ -51,7 +51,9 @@ def webhook_message(organization_id: UUID, endpoint_id: UUID) -> Message:
 ROUTES: Mapping[type[Event], str] = {
     BulkJob.Created: "slice",
     Link.Requested: "link",
+    Link.ProvisioningFailed: "link",  # Its eSIM must be freed.
     PlanChange.Requested: "plan_change",
+    PlanChange.Failed: "plan_change",  # A late add-on must be removed.
 }
 
 

@@ -212,7 +212,7 @@ class Customers:
             plan_id, called = next(iter(self.template.plans.items()))
             plan = ProviderPlan(called, 5_000, 30)
             free = network.available_esims(plan, None, "", page=0, timeout_s=1.0)
-            iccid = free[-1].iccid  # The first ones may be reserved here already.
+            iccid = free[-1]  # The first ones may be reserved here already.
             link_id = derive_id("imported_link", network.name, iccid)
             made = network.create_endpoint(iccid, plan, "base", str(link_id), timeout_s=1.0)
             entry = {"organization_id": str(owner), "iccid": iccid, "endpoint_id": made.endpoint_id}
