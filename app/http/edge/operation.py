@@ -22,10 +22,10 @@ from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
+    Parser,
     in_path,
     parse_json,
     read_body,
-    read_input,
 )
 from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
@@ -106,6 +106,7 @@ class Operation:
     parameters: frozenset[str] = field(init=False)  # Those of the query that it reads.
     is_strict: bool = field(init=False)  # It refuses parameters that it would ignore.
     described: dict[str, Any] = field(init=False)  # What the document says of it.
+    _read: Callable[[Given[Any]], object] = field(init=False)
 
     def __call__(self, view: View) -> View:
         """Add the operation to its group; the function stays as it is."""
@@ -119,8 +120,10 @@ class Operation:
         self.parameters = frozenset(each.data_key or name for name, each in fields.items())
         self.is_strict = self.buys or (self.group.strict and method != READ)
         self.described = self._described()
+        self._read = self._reading(_set_parts)
         # The decorators of flask-smorest wrap a function; this one only looks like theirs.
-        serve = update_wrapper(partial(self._serve), self.group.doc(**self.described)(view))
+        looks_like = self.group.doc(**self.described)(self._reading(view))
+        serve = update_wrapper(partial(self._serve), looks_like)
         ids = [*map(in_path, re.findall("<(.*?)>", self.route))]
         self.group.add_url_rule(self.route, self.name, serve, methods=[method], parameters=ids)
         self.group.operations.append(self)
@@ -158,9 +161,24 @@ class Operation:
             parse_json(read_body(given.environ))  # Reading a link may ask the network.
         if self.is_strict:
             _refuse_unknown(given)
-        (self.read_on_loop or read_input)(given, body)
+        if self.read_on_loop is None:
+            self._read(given)
+        else:
+            self.read_on_loop(given, body)
         given.refuse_over_limit()
         return caller, given
+
+    def _reading(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that reads the input by flask-smorest, and takes each part by name."""
+        for name, schema in reversed([*self.inputs.items()]):
+            facts: dict[str, Any] = {"location": "json" if name == "body" else name}
+            arguments: Callable[..., Any] = self.group.ARGUMENTS_PARSER.use_args
+            if schema.fields:  # Else it takes nothing, and the document says nothing of it.
+                facts["required"] = self.read_on_loop is None and bool(schema.validate({}))
+                facts["example"] = getattr(schema, "example", None)
+                arguments = self.group.arguments
+            function = arguments(schema, arg_name=name, **facts)(function)
+        return function
 
     def _serve(self, **path: str) -> Response:
         """Answer a request in a thread."""
@@ -201,7 +219,7 @@ class Operation:
         return [code for codes, applies in said.items() if applies for code in codes.split()]
 
     def _described(self) -> dict[str, Any]:
-        """Return what the document says of it, in the notation of apispec.
+        """Return what the document says of it besides its input, in the notation of apispec.
 
         A text in place of a header refers to what has this name there.
         """
@@ -211,23 +229,12 @@ class Operation:
         scope = self.group.scope
         security = [{scheme: [scope]} for scheme, scopes in SCOPES.items() if scope in scopes]
         said = {"operationId": self.name, "security": security, "responses": responses}
-        deepupdate(said, {**self._sent(), **self.doc})
+        deepupdate(said, self.doc)
         limits = LIMITS if self._is_of_organization else ()
         for response in responses.values():
             sent = {name: name for name in ("X-Request-Id", *limits)}
             response["headers"] = sent | response.get("headers", {})
         return said | {"responses": dict(sorted(responses.items()))}
-
-    def _sent(self) -> dict[str, Any]:
-        """Return what the document says of its input."""
-        takes = {name: schema for name, schema in self.inputs.items() if schema.fields}
-        body = takes.pop("body", None)
-        said = {"parameters": [{"in": name, "schema": takes[name]} for name in reversed(takes)]}
-        if body is not None:
-            required = self.read_on_loop is None and bool(body.validate({}))
-            media = {"schema": body, "example": getattr(body, "example", None)}
-            return {**said, "requestBody": {"required": required, "content": {JSON: media}}}
-        return said
 
     def _successes(self) -> Iterator[tuple[int, dict[str, Any]]]:
         if self.is_file:
@@ -272,6 +279,8 @@ class Group(flask_smorest.Blueprint):
     itself, and `schemas` the bodies of that.
     """
 
+    ARGUMENTS_PARSER = Parser()
+
     def __init__(
         self,
         name: str,
@@ -288,6 +297,11 @@ class Group(flask_smorest.Blueprint):
         self.webhooks: dict[str, Any] = {}
         self.schemas: dict[str, Any] = {}
         self.operation = partial(Operation, self)
+
+
+def _set_parts(given: Given[Any], **sent: dict[str, Any]) -> None:
+    for name, part in sent.items():
+        setattr(given, name, part)
 
 
 def _refuse_unknown(given: Given[Any]) -> None:
