@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.http.edge.problems import TOKEN_PATH
 from tests.net.house import House, house
 from tests.net.net import Net, Partner
 from tests.net.operations import Operation, operations
@@ -163,13 +164,16 @@ def test_without_a_database(doomed: House, net: Net) -> None:
     # An empty lookup is refused by its body for as long as what the loop remembers of demo counts.
     first = (("GET", "/v1/account"), ("POST", "/number-lookup"))
     net.until(lambda: all(demo.ask(*asked).status == 503 for asked in first))
+    kind = "application/x-www-form-urlencoded"
+    form = f"grant_type=client_credentials&client_id={demo.client_id}&client_secret={demo.secret}"
+    # A token needs another file, and each is looked at every 50 ms (`CHECK_S`).
+    token = ("POST", TOKEN_PATH, {"Content-Type": kind}, form.encode())
+    net.until(lambda: net.ask(*token).status == 503)
     for path in ("/livez", "/number-lookup/health", "/.well-known/jwks.json"):
         nobody.get(path)
     ready = nobody.ask("GET", "/readyz")
     shown = {name: ready.json[name] for name in ("ok", "database", "signing_keys")}
     net.note("GET /readyz (nobody)", f"-> {ready.status}", f"but for its words: {shown}")
-    kind = "application/x-www-form-urlencoded"
-    form = f"grant_type=client_credentials&client_id={demo.client_id}&client_secret={demo.secret}"
-    nobody.post("/auth/token", body=form, Content_Type=kind)
+    nobody.post(TOKEN_PATH, body=form, Content_Type=kind)
     for operation in each(net, 401):
         demo.call(operation.method, path_of(operation))
