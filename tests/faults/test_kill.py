@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -23,7 +22,6 @@ from tests.projections.histories import DOWN
 from tests.servers.running import free_port
 
 KILLS = 6 if os.environ.get("SOAK") else 3
-WALL_S_MAX = 60.0
 
 
 @pytest.fixture
@@ -69,7 +67,7 @@ def forget_leases(process: Process) -> None:
 def test_whenever_it_is_killed_every_accepted_job_ends_and_the_money_is_exact(
     installation: Installation,
 ) -> None:
-    started, stop, process = time.monotonic(), Event(), installation.process()
+    stop, process = Event(), installation.process()
     demo = make_demo(process)
     process.deposit(demo.organization, "1000.00")  # A quick machine buys twenty jobs and more.
     before = process.log.get(Wallet, wallet_id(demo.organization)).balance_micros
@@ -99,7 +97,6 @@ def test_whenever_it_is_killed_every_accepted_job_ends_and_the_money_is_exact(
     assert partner.given_up == 0
     spent = before - process.log.get(Wallet, wallet_id(demo.organization)).balance_micros
     check_money(process, partner, spent)
-    assert time.monotonic() - started < WALL_S_MAX
 
 
 def check_money(process: Process, partner: Partner, spent_micros: int) -> None:

@@ -14,7 +14,7 @@ from tests.app.finance import conftest
 from tests.app.finance.conftest import browsing
 from tests.installation import Process, postgresql_only
 
-PROCESSOR_MS_MAX = 50.0  # Of ours and of the server's session, for a page.
+PROCESSOR_MS_MAX = 100.0  # For a page, with the server's session; to count the million: 200.
 ROUNDS = 10
 TODAY = date(2026, 12, 31)
 ENTRIES = 1_000_000  # Of a thousand organizations in turn, within a year.
@@ -89,8 +89,7 @@ def test_a_page_costs_little_among_a_million_entries(
 
 def fill(connection: Connection) -> None:
     """Write what projecting a million entries would have written, in a minute."""
-    limits = ("statement_timeout", "idle_in_transaction_session_timeout")
-    for limit in limits:
+    for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
         connection.exec_driver_sql(f"SET LOCAL {limit} = 0")
     driver = connection.connection.driver_connection
     driver.answer_s = None
