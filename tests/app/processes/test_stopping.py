@@ -16,39 +16,27 @@ from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
 from tests.house.running import Served
 
 PROGRAM = """
+import threading
 from app.processes.stopping import stop_on_signals
 stop = stop_on_signals()
 print("listening", flush=True)
 stop.wait()
 print("asked", flush=True)
-{then}
+threading.Event().wait()
 """
-WAIT = "import threading; threading.Event().wait()"
 # Each has the loop of another one here.
 SOAKED = {name: pytest.param(name, marks=pytest.mark.soak) for name in ("projector", "web")}
 
 
-def started(then: str = "") -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", PROGRAM.format(then=then)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "listening\n"
-    return process
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_asks_and_a_second_one_ends_a_process_that_hangs(number: int) -> None:
-    process = started()
-    process.send_signal(number)
-    out, _ = process.communicate(timeout=TIMEOUT_S)
-    assert (process.returncode, out) == (0, "asked\n")
-    process = started(WAIT)
-    process.send_signal(number)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "asked\n"
-    process.send_signal(number)
-    process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == -number
+    command = [sys.executable, "-c", PROGRAM]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for said in ("listening", "asked"):
+            assert process.stdout.readline() == f"{said}\n"
+            process.send_signal(number)
+        assert process.wait(TIMEOUT_S) == -number
 
 
 HOLDING = """
