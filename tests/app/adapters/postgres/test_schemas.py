@@ -13,7 +13,7 @@ from app.processes.migrate import CannotMigrate, migrate
 from app.processes.readiness import what_is_missing
 from domain.accounts.organization import Organization
 from domain.errors import NotPossible
-from tests.app.adapters.postgres.conftest import NewProcess
+from tests.app.adapters.conftest import NewProcess
 from tests.installation import Process
 
 OURS = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'"
