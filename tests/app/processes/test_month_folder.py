@@ -50,6 +50,9 @@ from tests.servers.install import HLEDGER
 from tests.servers.running import newest
 from tests.workers.fees import bill
 
+# The net makes one on each database.
+pytestmark = pytest.mark.any_database
+
 MONTH = "2026-02"
 DATEV_FILE = f"journal/EXTF_Buchungsstapel_{MONTH}_USD_001.csv"
 FAR = "Expenses:Providers:Far"  # Which takes euros.
@@ -695,7 +698,6 @@ def test_a_changed_log_is_convicted_in_the_folder(shop: Trade) -> None:
     assert '"ok": false, "unchanged": true' in told
 
 
-@pytest.mark.any_database
 def test_play_money_is_not_booked_as_a_deposit(installation: Installation) -> None:
     with february(installation) as trade:
         owner, cause = trade.process.organization("0"), trade.process.cause()
