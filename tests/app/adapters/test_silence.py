@@ -9,7 +9,6 @@ import pytest
 from app.adapters.postgres import connection as postgres_connection
 from app.adapters.postgres.connection import BoundedConnection, ServerSilent
 from app.adapters.postgres.database import conninfo
-from app.processes.migrate import migrate
 from domain.errors import ServiceUnavailable
 from projections.engine.database import is_outage
 from tests.app.adapters.conftest import NewProcess
@@ -28,16 +27,15 @@ def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def relay(database_url: str) -> Iterator[Relay]:
-    with Relay(database_url, 5432) as relay:
+def relay(migrated_url: str) -> Iterator[Relay]:
+    with Relay(migrated_url, 5432) as relay:
         yield relay
 
 
 @pytest.fixture
 def process(relay: Relay, new_process: NewProcess) -> Process:
-    """A migrated process whose connections have all been used."""
+    """A process whose connections have all been used."""
     made = new_process(f"{relay.url}?{SHORT}")
-    migrate(made)
     register(made, 3)
     made.projector.catch_up()
     return made

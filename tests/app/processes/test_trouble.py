@@ -20,7 +20,6 @@ from app.settings import Settings
 from app.watch.trouble import NOT_MIGRATED
 from tests.app.cli.shell import Shell
 from tests.log_lines import said_by
-from tests.seeds import PostgresSeed
 from tests.servers.databases import Databases
 from tests.servers.running import free_port
 
@@ -33,13 +32,6 @@ def url(databases: Databases) -> Iterator[str]:
     made = databases.new()
     yield made
     databases.drop(made)
-
-
-@pytest.fixture
-def migrated_url(databases: Databases) -> Iterator[str]:
-    seed = PostgresSeed(databases)
-    yield (made := seed.copy(Path()))
-    seed.drop(made)
 
 
 @pytest.fixture

@@ -45,9 +45,9 @@ def test_a_session_of_its_own_does_for_everything(
 
 @pytest.mark.parametrize("mode", ["transaction", "statement"])
 def test_sessions_that_are_shared_are_refused_before_one_is_used(
-    pooler: Pooler, database_url: str, new_process: NewProcess, mode: str
+    pooler: Pooler, migrated_url: str, new_process: NewProcess, mode: str
 ) -> None:
-    server = pooler(database_url, mode)
+    server = pooler(migrated_url, mode)
     process = new_process(server.url)
     assert what_is_missing(process) == f"DATABASE_URL {SHARED}"
     with pytest.raises(CannotMigrate, match="pool_mode = session"):
