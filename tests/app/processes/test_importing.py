@@ -37,13 +37,13 @@ def exported(process: Process, until: int | None = None) -> bytes:
 def live(process: Process) -> None:
     """Let a good deal happen, and leave a gap between two positions."""
     life = Life(process, 31)
-    life.go_on(30)
+    life.go_on(15)
     gone = process.organization("")
     stream = gone.hex if process.persistence.location.endswith(".db") else str(gone)
     run_on_log(
         process, "DELETE FROM {table} WHERE originator_id = ? RETURNING {position}", (stream,)
     )
-    life.go_on(10)
+    life.go_on(5)
     process.projector.catch_up()
 
 
