@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from app.http.docs import GUIDES, HOME
+from app.http.docs import HOME
 from tests.app.http.conftest import MakeService
 from tests.app.http.over_http import HOST, serving
-from tests.app.http.test_docs import GROUPS
+from tests.app.http.test_docs import NAMES
 from tests.servers.browser import Browser, Page
 
 pytestmark = pytest.mark.soak  # Links, policy and samples are the rules of test_docs.
@@ -18,7 +18,6 @@ WIDTHS = [DESK, PHONE]
 # Swagger UI takes an underscore in the name of an operation for a space of old; it opens it all the
 # same.
 KNOWN = "Deprecated: escaping deep link whitespace with `_`"
-NAMES = [*sorted(path.stem for path in GUIDES.glob("*.md")), *(f"reference-{it}" for it in GROUPS)]
 ALL_SHOWN = """[...document.querySelectorAll('.samples')].every(
   each => each.querySelector('pre:not([hidden])').dataset.language === '%s')"""
 PAINTED_MS = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
