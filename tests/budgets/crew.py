@@ -2,8 +2,7 @@
 
 On PostgreSQL each role is a process of its own, as in the Procfile; on SQLite one plays them all.
 No thread of theirs runs on its own: whoever was woken works, in one order, on a clock that moves by
-a millisecond with each operation.
-A request that waits looks after each commit that it is told of: it never costs more than this.
+a millisecond with each operation. While a request waits, the others do all that there is to do.
 PostgreSQL is told that a scan costs a fortune, for at the size of a test it is often the better
 plan: a table that is scanned all the same has no index for what it was asked.
 """
@@ -11,7 +10,7 @@ plan: a table that is scanned all the same has no index for what it was asked.
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -27,7 +26,6 @@ from domain.log.log import with_news
 from domain.webhooks.ports import Sent
 from tests.app.http.service import Service
 from tests.budgets.tally import Tally
-from tests.budgets.turns import News, Turns
 from tests.installation import SetClock, wait_until
 from tests.seeds import Seed
 from workers.routes import Message
@@ -51,7 +49,7 @@ class Crew:
                 name = urlsplit(self.url).path[1:]
                 server.execute(f"ALTER DATABASE {name} SET enable_seqscan = off")
                 server.execute("SELECT pg_stat_reset()")
-        self._clock, self._turns = SetClock(), Turns()
+        self._clock = SetClock()
         self._messages, self._heard = deque[Message](), 0
         self._behind = {"projector", "dispatcher"}
         self.service = Service(
@@ -79,12 +77,14 @@ class Crew:
     def settle(self, *, look: bool = False) -> None:
         """Let everybody do what there is to do; `look`: followers look in any case."""
         self._clock.forward(milliseconds=1)  # What was read at one moment counts from the next on.
-        self._turns.end()
         if look:
             self._behind = {"projector", "dispatcher"}
         while self._behind or self._messages:
-            self._turns.begin(self._work_with_projector)
-            self._turns.end()
+            if "projector" in self._behind:
+                self._behind.discard("projector")
+                with self._playing("projector"):
+                    self._others["projector"].projector.step()
+            self._work()
 
     def plan(self) -> None:
         """Plan what endpoints are told; the messages wait."""
@@ -102,7 +102,6 @@ class Crew:
         if self._is_closed:
             return
         self._is_closed = True
-        self._turns.close()
         for container in self._containers[1:]:
             container.close()
         self.service.stop()
@@ -134,15 +133,12 @@ class Crew:
             if self._is_many and with_news(*args):  # Nobody is told of mere steps.
                 wait_until(lambda: self._heard > heard)
             self._behind = {"projector", "dispatcher"}
-            if self._turns.is_theirs and self.web.log.appended._watched:  # noqa: SLF001  # Whether anybody waits for a stream.
-                with self._playing("web"):
-                    self._turns.give_back()
             return position
 
         cast("Any", container.log).insert = inserted
 
     def _lend_news(self) -> None:
-        """Let requests wait by turns, and know what the listener has heard."""
+        """Let the others work while a request waits, and know what the listener has heard."""
         signal: Any = self.web.log.appended
         watching, call = signal.watching, signal.call
 
@@ -153,19 +149,12 @@ class Crew:
         @contextmanager
         def lent(*args: Any) -> Iterator[Event]:
             with watching(*args) as event:
-                yield cast("Event", News(event, self._turns, self._work))
+                yield cast("Event", News(event, self._work))
 
         signal.watching, signal.call = lent, called
         if self._is_many:
             self.web.listen()
             wait_until(lambda: self._heard > 0)
-
-    def _work_with_projector(self) -> None:
-        if "projector" in self._behind:
-            self._behind.discard("projector")
-            with self._playing("projector"):
-                self._others["projector"].projector.step()
-        self._work()
 
     def _work(self) -> None:
         """Dispatch and do the work, as they do while a request waits."""
@@ -208,6 +197,22 @@ def crew(
     made = Crew(tmp_path, migrated, tally)
     yield made
     made.close()
+
+
+class News:
+    """What a request waits for: while it does, the others work."""
+
+    def __init__(self, event: Event, work: Callable[[], None]) -> None:
+        self._event, self._work = event, work
+        self.clear, self.is_set = event.clear, event.is_set
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until somebody has told, however long the others take by the clock."""
+        del timeout_s
+        if not self.is_set():
+            self._work()
+        assert self.is_set(), "nobody has told what this request waits for"
+        return True
 
 
 class Accepting:

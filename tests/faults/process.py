@@ -9,6 +9,7 @@ import os
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 from pika.adapters.blocking_connection import BlockingChannel
@@ -29,11 +30,11 @@ from tests.faults.failpoints import (
     MovingPositions,
     Passing,
 )
-from tests.faults.parent import end_with_parent
 from tests.faulty_network import CHANGES
 from workers.fees import MonthlyFees
 
 FEES_S = 2.0  # Instead of a minute: debtors come all the while.
+LOOK_S = 0.5
 NETWORK_CALLS = (*CHANGES, "available_esims", "find_endpoint", "lpa", "suspend", "resume")
 
 directory = Path(os.environ["FAULTS_DIRECTORY"])
@@ -88,6 +89,19 @@ class Container(app.bootstrap.container.Container):
 app.bootstrap.container.Container = Container  # type: ignore[misc]  # Before anybody else imports it.
 BlockingChannel.basic_ack = passing.wrap(BlockingChannel.basic_ack, "ack")
 Counters.reset_sandbox = passing.wrap(Counters.reset_sandbox, "forget")  # type: ignore[method-assign]  # In this process.
+
+
+def end_with_parent() -> None:
+    """End this process when the tests are gone, because nobody else would end it."""
+    Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    never = Event()
+    while os.getppid() == parent:
+        never.wait(LOOK_S)
+    os._exit(1)
+
 
 if __name__ == "__main__":
     import app.processes.runtime

@@ -21,7 +21,7 @@ from tests.plan_files import make_demo
 from tests.projections.histories import DOWN
 from tests.servers.running import free_port
 
-KILLS = 6 if os.environ.get("SOAK") else 3
+KILLS = 6 if os.environ.get("SOAK") else 2
 
 
 @pytest.fixture

@@ -5,11 +5,14 @@
 
 import json
 import random
+import statistics
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, repeat
+from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -18,14 +21,13 @@ import pytest
 from app.processes.readiness import what_is_missing
 from tests.app.cli.shell import shell_of
 from tests.faults.blows import KILLS, fill_disk, purge, without_late_work
-from tests.faults.measuring import first_items, patience, quiet_recovery
+from tests.faults.load import FAILING
 from tests.faults.observer import Observer
 from tests.faults.partner import Partner
 from tests.faults.places import lanes
-from tests.faults.programme import under_load
+from tests.faults.programme import Programme, under_load
 from tests.faults.report import SOAK, WRITES, Report
-from tests.faults.restoring import back_up, restore
-from tests.faults.servers import private_servers
+from tests.faults.servers import private_servers, program
 from tests.faults.system import System, running_system
 from tests.faults.truth import Truth
 from tests.house.partner import NUMBER_PATH
@@ -165,3 +167,72 @@ def live_on(partner: Partner) -> None:
             "POST", f"{NUMBER_PATH}%2B{numbers(1, number)[0][1:]}", key=f"new-{number}"
         )
         assert reply.status == 200
+
+
+# What has to be backed up; all else can be rebuilt or lost.
+TABLES = ("log_events", "personal_keys", "personal_key_branches")
+STEP_S_MAX = 60.0
+
+
+def back_up(system: System) -> Path:
+    """Dump the rows of the log and of the keys of personal data; return the file."""
+    dump = system.directory / "backup.sql"
+    chosen = [f"--table={table}" for table in TABLES]
+    _run("pg_dump", "--data-only", *chosen, "--file", dump, system.database_url)
+    return dump
+
+
+def restore(system: System, dump: Path) -> None:
+    """Put the log back to where it was; nobody else may be connected to it meanwhile.
+
+    The tables stay, because views read them.
+    """
+    stop = ["--set", "ON_ERROR_STOP=1", "--single-transaction", "--quiet"]
+    empty = ["--command", f"TRUNCATE {', '.join(TABLES)}"]
+    _run("psql", "--no-psqlrc", *stop, *empty, "--file", dump, system.database_url)
+
+
+def _run(name: str, *arguments: str | Path) -> None:
+    command = [program(name), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=STEP_S_MAX)
+    assert done.returncode == 0, done.stderr
+
+
+QUIET_RUNS = 5
+
+
+def quiet_recovery(programme: Programme) -> None:
+    """Measure what "recovery" takes after no fault at all: the time of the work itself."""
+    for _ in range(QUIET_RUNS):
+        programme.inflict("none, for comparison", int)
+    first_items(programme, "undisturbed")
+
+
+def first_items(programme: Programme, when: str) -> None:
+    """Note how long after its 202 the first items of a job were settled.
+
+    A number that fails holds its slice up until it has been asked for three times.
+    """
+    settled_at = programme.observer.settled_at
+    jobs = [
+        job
+        for job in programme.load.ledger.of("job")
+        if job.id in settled_at and FAILING not in job.request["phone_numbers"]
+    ]
+    waits = sorted(1_000 * max(0.0, settled_at[job.id] - job.answered_at) for job in jobs)
+    assert waits
+    found = (
+        f"median {statistics.median(waits):.0f} ms, longest {waits[-1]:.0f} ms, {len(waits)} jobs"
+    )
+    programme.report.figures.append((f"from 202 to the first settled items, {when}", found))
+
+
+def patience(programme: Programme) -> None:
+    """Note how long clients had to ask until they were answered, repeats included."""
+    for kind, name in (("lookup", "lookup"), ("job", "job accepted"), ("link", "link")):
+        promises = programme.load.ledger.of(kind)  # type: ignore[arg-type]  # From the line above.
+        waits = sorted(each.answered_at - each.began_at for each in promises)
+        found = f"median {statistics.median(waits):.1f} s, longest {waits[-1]:.1f} s"
+        programme.report.figures.append(
+            (f"{name}: until answered, with repeats, over all failpoints", found)
+        )

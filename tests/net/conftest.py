@@ -34,10 +34,9 @@ def net(request: pytest.FixtureRequest, house: House) -> Net:
 @pytest.fixture
 def receiver(net: Net) -> Iterator[Receiver]:
     """A receiver of webhooks, which recordings call `<receiver>`."""
-    made = Receiver()
-    net.masks.plain[made.url] = "receiver"
-    yield made
-    made.close()
+    with Receiver() as made:
+        net.masks.plain[made.url] = "receiver"
+        yield made
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,16 +1,13 @@
 """What a scenario plays with: partners who call, commands, a receiver of webhooks, a recording."""
 
 import base64
-import hashlib
 import hmac
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http.client import HTTPResponse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Lock, Thread
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -18,6 +15,7 @@ from tests.installation import wait_until
 from tests.net.house import PATIENCE_S, House
 from tests.net.masking import Moment
 from tests.net.recording import SAFE, Recording, told_body, told_headers, told_json
+from tests.support.providers.server import Request, ScriptedServer
 
 
 @dataclass(frozen=True)
@@ -290,74 +288,46 @@ class Partner:
         return found
 
 
-class Receiver:
+class Receiver(ScriptedServer):
     """Listens for webhooks and keeps what comes; `status` is what it answers."""
 
+    status = 200
+
     def __init__(self) -> None:
-        self.status = 200
-        self.came: list[tuple[str, dict[str, str], bytes]] = []
-        self._lock = Lock()
-        receiver = self
+        super().__init__()
+        self.route("told", "POST", ".*", lambda _: (self.status, None, {}))
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                with receiver._lock:
-                    receiver.came.append((self.path, headers, body))
-                self.send_response(receiver.status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def wait(self, path: str, count: int) -> list[tuple[str, dict[str, str], bytes]]:
+    def came(self, path: str, count: int) -> list[Request]:
         """Wait until so much has come to a path, and return it."""
 
-        def come() -> list[tuple[str, dict[str, str], bytes]]:
-            found = [each for each in self.came if each[0] == path]
+        def come() -> list[Request]:
+            found = [each for each in self.asked("told") if each.path == path]
             return found if len(found) >= count else []
 
-        found: list[tuple[str, dict[str, str], bytes]] = wait_until(
-            come, PATIENCE_S, f"{count} webhooks"
-        )
-        return found
+        return wait_until(come, PATIENCE_S, f"{count} webhooks")
 
     def record(self, net: Net, path: str, count: int, *secrets: str) -> None:
         """Wait until so much has come to a path, and record it by its place in the log."""
-        for _, headers, body in sorted(self.wait(path, count), key=lambda each: _place(each[2])):
-            told = {name: value for name, value in headers.items() if name != "host"}
-            given, fits = signed_by(headers, body, *secrets)
+        for sent in sorted(self.came(path, count), key=lambda each: _place(each.body)):
+            told = {name: value for name, value in sent.headers.items() if name != "host"}
+            given, fits = signed_by(sent, *secrets)
             checked = f"signatures: {given}, of the secrets {fits}"
             net.note(
                 f"a webhook to {path}",
                 told_headers(told.items()),
-                told_json(body.decode(), net.masks),
+                told_json(sent.body.decode(), net.masks),
                 checked,
             )
 
 
-def signed_by(headers: Mapping[str, str], body: bytes, *secrets: str) -> tuple[int, list[bool]]:
+def signed_by(sent: Request, *secrets: str) -> tuple[int, list[bool]]:
     """Return how many signatures a webhook has, and whether each secret made one of them."""
-    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    headers = sent.headers
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + sent.body
     given = headers["webhook-signature"].split(" ")
-    return len(given), [f"v1,{_signature(each, signed)}" in given for each in secrets]
-
-
-def _signature(secret: str, signed: bytes) -> str:
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    return base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
+    keys = [base64.b64decode(each.removeprefix("whsec_")) for each in secrets]
+    digests = [base64.b64encode(hmac.digest(key, signed, "sha256")).decode() for key in keys]
+    return len(given), [f"v1,{each}" in given for each in digests]
 
 
 def _place(body: bytes) -> tuple[int, str]:

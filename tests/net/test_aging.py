@@ -32,7 +32,7 @@ def test_plans_are_used_up_and_expire(net: Net, receiver: Receiver) -> None:
     # The plan is used up; it ends within a day.
     demo.ask("POST", "/v1/sandbox/clock", {"hours": 24 * 29 + 12})
     net.until(lambda: demo.data(one)["data_used_mb"] == 3_000)
-    receiver.wait("/aging", len(told))
+    receiver.came("/aging", len(told))
     demo.get(one)
     demo.get(LINKS)
     demo.get(f"{one}/network-status?live=true")

@@ -373,7 +373,7 @@ def test_links_are_listed_and_found(net: Net) -> None:
                 "sponsor_profile",
             ):
                 assert each.pop(name)
-        net.note(f"GET {PATH}{query}, in short", f"-> {reply.status}", _short(net, told))
+        net.note(f"GET {PATH}{query}, in short", f"-> {reply.status}", pretty(net.masks.tree(told)))
     acme.get(f"{PATH}?status=lost&page=0")
     net.run("links", "list", "--org", acme.id)
 
@@ -389,10 +389,6 @@ def test_nobody_sees_the_link_of_another(net: Net) -> None:
         acme.get(f"{PATH}/89883999012345678901{path}")
     rival.call("PATCH", f"{PATH}/{link}", {"name": "mine"})
     rival.call("DELETE", f"{PATH}/{link}")
-
-
-def _short(net: Net, told: Any) -> str:
-    return pretty(net.masks.tree(told))
 
 
 def test_the_network_status_of_a_link(net: Net) -> None:

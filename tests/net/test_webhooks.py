@@ -69,9 +69,9 @@ def test_what_is_told_of_jobs_and_money(net: Net, receiver: Receiver) -> None:
     made = acme.post(PATH, {"url": f"{receiver.url}/all"}).data
     acme.call("PATCH", "/v1/account", {"low_balance_threshold": "9.995"})
     acme.job("+14155552671", "+15005550001")
-    receiver.wait("/all", 2)
+    receiver.came("/all", 2)
     net.quietly("wallet", "deposit", acme.id, "5.00", "--reference", "bank-2")
-    receiver.wait("/all", 3)
+    receiver.came("/all", 3)
     acme.ask("PATCH", "/v1/account", {"low_balance_threshold": "20.00"})
     receiver.record(net, "/all", 4, made["secret"])
     listed = f"{PATH}/{made['id']}/deliveries"
@@ -103,8 +103,8 @@ def test_what_is_told_of_links(net: Net, receiver: Receiver) -> None:
     receiver.record(net, "/links", 7, made["secret"])
     cancelled = acme.buy()
     acme.ask("POST", f"/v1/links/{cancelled['id']}/cancel")
-    net.until(lambda: len(receiver.came) >= 9)
-    net.note("webhooks in all", str(len(receiver.came)))
+    net.until(lambda: len(receiver.requests) >= 9)
+    net.note("webhooks in all", str(len(receiver.requests)))
 
 
 def test_types_are_told_where_they_are_named(net: Net, receiver: Receiver) -> None:
@@ -124,18 +124,18 @@ def test_types_are_told_where_they_are_named(net: Net, receiver: Receiver) -> No
     ]
     for count, (method, path, body) in enumerate(steps, start=1):
         acme.ask(method, path, body)
-        receiver.wait("/named", count)
+        receiver.came("/named", count)
     net.quietly("wallet", "adjust", acme.id, "-1.00", "--reference", "a-1", "--reason", "a trial")
-    receiver.wait("/named", 6)
+    receiver.came("/named", 6)
     day = ("--reason", "they leave", "--value-date", "2026-03-09", "--reference")
     net.quietly("wallet", "payout", acme.id, "1.00", *day, "out-1")
-    receiver.wait("/named", 7)
+    receiver.came("/named", 7)
     net.quietly("wallet", "reverse", acme.id, "bank-1", *day, "back-1")
-    receiver.wait("/named", 9)
+    receiver.came("/named", 9)
     net.quietly("links", "set", link["id"], "--status", "active")
-    receiver.wait("/named", 10)
+    receiver.came("/named", 10)
     net.quietly("client", "rotate-secret", acme.client_id)
-    receiver.wait("/named", 11)
+    receiver.came("/named", 11)
     net.quietly("client", "revoke", acme.client_id)
     receiver.record(net, "/named", 12, made["secret"])
 

@@ -1,7 +1,8 @@
 """A year of three organizations, and everything that finance and auditors read of it.
 
-It is played once for each database, month by month: purchases, failures, refunds, cancels, a lost
-reply, a creation that is too late, fees that a wallet cannot pay at first, and closed months.
+It is played once, month by month, and on PostgreSQL in `make soak`: purchases, failures, refunds,
+cancels, a lost reply, a creation that is too late, fees that a wallet cannot pay at first, and
+closed months.
 """
 
 import json
@@ -24,6 +25,9 @@ from tests.net.pages import Page
 from tests.net.recording import told_body, told_csv, told_json
 from tests.plan_files import covering, plan, profile
 from tests.seeds import Seed
+
+# What it asks of a database others ask, too: that of the pages is in tests/app/finance.
+pytestmark = pytest.mark.any_database
 
 ROOT = Path(__file__).parents[2]
 

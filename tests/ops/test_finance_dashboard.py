@@ -12,7 +12,7 @@ import pytest
 from domain.cause import Cause
 from domain.finance.month import Month
 from projections.finance.views import VIEWS
-from tests.installation import Installation, Process, postgresql_only
+from tests.installation import Process, postgresql_only
 from tests.projections.histories import DOWN
 from tests.tidy.source import ROOT
 
@@ -64,10 +64,7 @@ def test_every_query_of_the_dashboard_finds_something(process: Process, acme: UU
     assert by_day[-1][1] == held[0][0]
 
 
-def test_the_dashboard_reads_views_alone_and_can_be_imported_anywhere(
-    installation: Installation,
-) -> None:
-    del installation
+def test_the_dashboard_reads_views_alone_and_can_be_imported_anywhere() -> None:
     queries = [target["rawSql"] for targets in PANELS.values() for target in targets]
     queries += [each["query"] for each in VARIABLES.values() if each["type"] == "query"]
     read = {name for query in queries for name in re.findall(r"(?:FROM|JOIN) (\w+)", query)}

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 import yaml
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.processes.background import CLOCK_OFFSET
+from app.watch import gauges
 from app.watch.gauges import PREFIX
-from tests.app.cli.shell import ROOT, Shell
-from tests.house.running import Served
+from tests.app.cli.shell import ROOT
+from tests.installation import PATIENCE_S, Installation
 from tests.ops.rules import SELECTOR, Rule, metrics_in, read_rules
+from tests.seeds import sqlite_seed
 from tests.servers.fixtures import started
 from tests.servers.install import PROMTOOL
 from tests.servers.running import newest
@@ -23,21 +27,19 @@ DASHBOARD = json.loads((ROOT / "ops" / "dashboard.json").read_text("utf-8"))
 HANDBOOK = (ROOT / "docs" / "operations.md").read_text("utf-8")
 PROCFILE = (ROOT / "Procfile").read_text("utf-8")
 PROMETHEUS_OWN = {"up"}
-ELSEWHERE = "amqp://127.0.0.1:1"  # `web` needs no broker, but will not run without one.
-ISSUER = "http://127.0.0.1:1"  # By default it has the port, and both must issue alike.
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The names of all metrics of real processes, `serve` and `web`."""
-    home = tmp_path_factory.mktemp("shown")
-    shell = Shell(home).having(PUBLIC_URL=ISSUER)
+    """The names of all metrics of a process, of `serve` and of `web`, on the metrics port."""
     with (
-        closing(Served(shell, "serve").comes_up()) as serve,
-        closing(Served(shell, "web", BROKER_URL=ELSEWHERE)) as web,
+        closing(Installation(tmp_path_factory.mktemp("shown"), like=sqlite_seed())) as made,
+        pytest.MonkeyPatch.context() as patch,
     ):
-        assert web.comes_up().get("/livez", web.port)[0] == 200
-        return names_in(serve.get("/metrics")[1]) | names_in(web.get("/metrics")[1])
+        patch.setattr(gauges, "ANSWER_S", PATIENCE_S)
+        metrics = made.process().metrics
+        texts = [generate_latest(metrics.registry(role)).decode() for role in ("serve", "web")]
+    return {f"{PREFIX}{CLOCK_OFFSET}"}.union(*map(names_in, texts))
 
 
 def names_in(text: str) -> set[str]:

@@ -3,7 +3,8 @@
 import os
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 from tests.servers.guard import children, send, wait_for
@@ -11,6 +12,7 @@ from tests.servers.running import CannotStart, Home, Server, free_port, newest
 
 PROGRAM = "usr/lib/postgresql/*/bin/postgres"
 START_S = 30.0
+TEST_RUN = "PYTEST_XDIST_TESTRUNUID"  # The same in all processes of a run.
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -27,9 +29,6 @@ SETTINGS = {
 
 # What a server needs that another one follows, and that one itself.
 REPLICATED = {"wal_level": "replica", "max_wal_senders": "4", "hot_standby": "on"}
-
-# What `initdb` has made, which takes a second and a half of a processor; it goes with its server.
-_MADE: list[Path] = []
 
 
 class PostgresServer(Server):
@@ -58,15 +57,25 @@ class PostgresServer(Server):
             raise
 
     def _make(self) -> None:
-        """Copy what `initdb` has made for an earlier server, or have it made once."""
-        made = next((each for each in _MADE if each.is_dir()), None)
-        if made is None:
-            made = self._home.path / "made"
-            options = ["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8"]
-            self._call("initdb", "-D", made, "--no-instructions", *options)
-            _MADE.append(made)
-        if self._home.run(["cp", "-a", made, self._data], {}) != 0:
-            raise CannotStart(self._home.last_words())
+        """Copy what `initdb` has made for a server of these tests, or have it made, by one alone.
+
+        It takes a second and a half of a processor; it goes with the server it was made for.
+        """
+        homes, made = self._home.path.parent, f"made-{os.environ.get(TEST_RUN, os.getpid())}"
+        alone = os.open(homes, os.O_RDONLY)
+        try:
+            flock(alone, LOCK_EX)
+            if not self._copy(homes.glob(f"postgres-*/{made}")):
+                making = self._home.path / "making"
+                options = ["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8"]
+                self._call("initdb", "-D", making, "--no-instructions", *options)
+                if not self._copy([making.rename(making.with_name(made))]):
+                    raise CannotStart(self._home.last_words())
+        finally:
+            os.close(alone)
+
+    def _copy(self, clusters: Iterable[Path]) -> bool:
+        return any(self._home.run(["cp", "-aT", each, self._data], {}) == 0 for each in clusters)
 
     def follow(self, primary: "PostgresServer") -> None:
         """Become a standby of another server, whatever it was before; nobody may use it now."""

@@ -220,7 +220,7 @@ PLANTS: Mapping[str, tuple[Plant, str, int]] = {
     "a_refund_is_booked_twice": (of_entries(lambda it: [*it, *filter(is_refund, it)]), "stock", 1),
     "a_failure_is_not_refunded": (of_entries(lambda it: [*filterfalse(is_refund, it)]), "stock", 1),
     "a_lost_race_calls_all_the_same": (instead(Log, "claim", Log.append), "stock", 8),
-    "a_late_endpoint_is_left_there": (at_the_network(find_endpoint=nothing), "stock", 3),
+    "a_late_endpoint_is_left_there": (at_the_network(find_endpoint=nothing), "stock", 2),
     "an_undo_is_forgotten": (at_the_network(remove_endpoint=nothing), "stock", 3),
     "a_removed_plan_stays_on": (at_the_network(remove_plan=nothing), "stock", 12),
     "an_esim_is_never_released": (at_the_network(release_esim=nothing), "stock", 5),

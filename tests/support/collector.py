@@ -1,14 +1,13 @@
 """A collector of spans: a server that takes OTLP over HTTP, and keeps what comes as it came."""
 
 import gzip
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.support.providers.server import ScriptedServer
 
 
 @dataclass(frozen=True)
@@ -24,15 +23,25 @@ class Seen:
     attributes: dict[str, Any]
 
 
-@dataclass
-class Collector:
+class Collector(ScriptedServer):
     """What has come so far."""
 
-    url: str
-    bodies: list[bytes] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__()
+        self.route("traces", "POST", "/v1/traces", lambda _: (200, None, {}))
+
+    @property
+    def bodies(self) -> list[bytes]:
+        """What it was sent, unpacked."""
+        return [
+            gzip.decompress(each.body)
+            if each.headers.get("content-encoding") == "gzip"
+            else each.body
+            for each in self.asked("traces")
+        ]
 
     def spans(self) -> list[Seen]:
-        return [each for body in [*self.bodies] for each in _spans(body)]
+        return [each for body in self.bodies for each in _spans(body)]
 
     def of(self, trace_id: str) -> list[Seen]:
         """Return the spans of one trace."""
@@ -65,27 +74,3 @@ def _plain(attributes: Any) -> dict[str, Any]:
             [one.string_value for one in value.values] if kind == "array_value" else value
         )
     return found
-
-
-@contextmanager
-def collector() -> Iterator[Collector]:
-    """Run a collector until the end of the block."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            assert self.path == "/v1/traces"
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            is_packed = self.headers.get("Content-Encoding") == "gzip"
-            made.bodies.append(gzip.decompress(body) if is_packed else body)
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        made = Collector(f"http://127.0.0.1:{server.server_port}")
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield made
-        server.shutdown()

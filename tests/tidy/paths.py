@@ -3,7 +3,7 @@
     python -m tests.tidy.paths         how many files, and their lines
     python -m tests.tidy.paths --list  and which
 
-One process serves everything over SQLite, as `serve` does. Counted is what each of twelve requests
+One process serves everything over SQLite, as `serve` does. Counted is what each of eight requests
 of a kind passes, after one that fills what is remembered: followers and the clock run meanwhile,
 and do something else each time.
 """
@@ -27,7 +27,7 @@ from tests.seeds import make_tables, url_in
 from tests.tidy.source import PACKAGES, ROOT
 
 REQUEST_S = 30.0
-COUNTED = range(3, 27, 2)  # A job looks up the number of the next request, too.
+COUNTED = range(3, 19, 2)  # A job looks up the number of the next request, too.
 JOB = "/number-lookup/bulk"
 
 Request = Callable[[int], tuple[str, str, Any]]
@@ -40,7 +40,6 @@ def requests_of(buyer: Buyer) -> dict[str, Request]:
     plan = buyer.plans[BASIC]
     return {
         "lookup": lambda n: (path(n), "", None),
-        "lookup with a key": lambda n: (path(n), f"lookup-{n}", None),
         "job": lambda n: (JOB, "", {"phone_numbers": [number(n), number(n + 1)]}),
         "link": lambda n: (LINKS, "", {"plan_id": plan, "name": f"link {n}"}),
     }

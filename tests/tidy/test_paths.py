@@ -23,7 +23,7 @@ def test_it_finds_what_a_request_passes_on_every_thread() -> None:
         timeout=TIMEOUT_S,
         check=True,
     ).stdout
-    lookup, _, _, link = re.split(r"^\S.*: \d+ files, .* lines\n", told, flags=re.MULTILINE)[1:]
+    lookup, _, link = re.split(r"^\S.*: \d+ files, .* lines\n", told, flags=re.MULTILINE)[1:]
     for each in ("server", "committer", "number_lookup", "projector"):
         assert re.search(rf"/{each}\.py$", lookup, re.MULTILINE), lookup
     six = SIX.findall((ROOT / "docs/path-of-a-request.md").read_text("utf-8"))

@@ -33,11 +33,15 @@ RIDDLES = [  # The words, what to say instead, and the names in which they have 
 FOR_OTHERS = {"Event", "Created", "ByOperator", "Struct", "Shape"}  # Recorded or sent: they stay.
 
 
+_ANY = "|".join(words.replace(" ", "|") for words, _, _ in RIDDLES)
+_NAMED_SO = re.compile(rf"(?:^|_)(?:{_ANY})(?:_|$)")
+
+
 def riddles(source: Source) -> Iterator[str]:
     """Find functions, classes, parameters and what is assigned under such a word."""
     for line, name in _definitions(source.tree):
         plain = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().strip("_")
-        for words, say, right in RIDDLES:
+        for words, say, right in RIDDLES if _NAMED_SO.search(plain) else ():
             is_one = re.search(rf"(?:^|_)(?:{words.replace(' ', '|')})(?:_|$)", plain)
             if is_one and not re.fullmatch(right, plain):
                 yield f"{source.path}:{line}: {name}: say {say}"

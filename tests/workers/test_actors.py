@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 from dramatiq import Message
 
+from domain.lookups.bulk_job import BulkJob
 from tests.installation import CountingProvider, Installation, Process, numbers, wait_until
-from tests.workers.jobs import Work
 from tests.workers.queueing import working
 from workers.routes import Message as AskedWork
 from workers.routes import fees_message, saga_message, slice_message
@@ -18,18 +18,22 @@ def process(installation: Installation, provider: CountingProvider) -> Process:
     return installation.process(provider=provider)
 
 
+@pytest.mark.any_database
 def test_a_message_that_fails_is_left_to_the_sweep(
-    installation: Installation, process: Process, provider: CountingProvider
+    process: Process, provider: CountingProvider
 ) -> None:
-    work = Work(installation, numbers(1))
+    job_id = process.create_job(process.organization(), numbers(1))
     provider.bug = KeyError("a bug of the adapter")
+
+    def starts() -> int:
+        return len(process.events(BulkJob.SliceStarted))
+
     with working(process):
-        process.publisher.publish(slice_message(work.job_id, 0))
-        wait_until(lambda: work.starts() == 1)
+        process.publisher.publish(slice_message(job_id, 0))
+        wait_until(lambda: starts() == 1)
         process.broker.queues["lookup"].join()
-    assert work.starts() == 1
+    assert starts() == 1
     assert process.publisher.backlog("lookup") == 0
-    work.check()
 
 
 def written(queue: str, actor: str, arguments: str, message_id: str) -> bytes:
@@ -58,6 +62,7 @@ EARLIER_MESSAGES = [
 ]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("message", "earlier"), EARLIER_MESSAGES, ids=[each.actor for each, _ in EARLIER_MESSAGES]
 )

@@ -5,73 +5,123 @@ from uuid import uuid4
 
 import pytest
 
-from domain.lookups.bulk_job import STARTS_MAX
+from domain.accounts.organization import Organization
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.cause import Cause
+from domain.lookups.bulk_job import STARTS_MAX, BulkJob
 from domain.months import month_of
-from tests.installation import CountingProvider, Installation, Process, numbers
+from projections.audit.auditor import check_log
+from tests.domain.asking import together
+from tests.installation import PRICE_MICROS, CountingProvider, Installation, Process, numbers
 from tests.support.erasing import erase_months
-from tests.workers.jobs import Work, suspend
 from workers.bulk import ERASED
 
 
-def worker(installation: Installation, provider: CountingProvider) -> Process:
-    return installation.process(provider=provider)
+class Work:
+    """A job of one funded organization, and a worker."""
+
+    def __init__(self, installation: Installation, count: int) -> None:
+        self.provider = CountingProvider()
+        self.process = installation.process(provider=self.provider)
+        self.organization_id = self.process.organization("100.00")
+        self.job_id = self.process.create_job(self.organization_id, numbers(count))
+
+    @property
+    def job(self) -> BulkJob:
+        return self.process.log.get(BulkJob, self.job_id)
+
+    def work(self, slice_index: int = 0) -> None:
+        self.process.bulk_lookup.work(self.job_id, slice_index)
+
+    def erase(self) -> int:
+        next_month = month_of(self.process.clock() + timedelta(days=31))
+        return erase_months(self.process.vault, next_month)
+
+    def check(self) -> None:
+        """Expect that the money is exact and that no invariant is broken."""
+        kept = self.job.created.total_count - len(self.job.failed)
+        wallet = self.process.log.get(Wallet, wallet_id(self.organization_id))
+        assert wallet.balance_micros == 100_000_000 - kept * PRICE_MICROS
+        assert check_log(self.process.log).failures == []
 
 
 @pytest.mark.any_database
-@pytest.mark.parametrize("slice_index", [1, 99, -1])
-def test_a_slice_that_the_job_does_not_have_is_no_work(
-    installation: Installation, slice_index: int
-) -> None:
-    work = Work(installation, numbers(3))
-    work.process.bulk_lookup.work(work.job_id, slice_index)
-    assert work.job.attempts == {}
+def test_what_no_job_has_is_no_work(installation: Installation) -> None:
+    work = Work(installation, 3)
+    head = work.process.log.head()
+    for slice_index in (1, 99, -1):
+        work.work(slice_index)
+    work.process.bulk_lookup.work(uuid4(), 0)
+    assert work.process.log.head() == head
     work.check()
-
-
-@pytest.mark.any_database
-def test_a_job_that_does_not_exist_is_no_work(process: Process) -> None:
-    process.bulk_lookup.work(uuid4(), 0)
-    assert process.log.head() == 0
 
 
 @pytest.mark.any_database
 def test_numbers_that_were_erased_fail_and_are_refunded(installation: Installation) -> None:
-    work, provider = Work(installation, numbers(3)), CountingProvider()
-    next_month = month_of(work.process.clock() + timedelta(days=31))
-    assert erase_months(work.process.vault, next_month) == 1
-    worker(installation, provider).bulk_lookup.work(work.job_id, 0)
-    assert set(work.errors().values()) == {ERASED}
-    assert provider.asked == []
-    assert work.spent_micros == 0
+    work = Work(installation, 3)
+    assert work.erase() == 1
+    work.work()
+    (failed,) = work.process.events(BulkJob.ItemsFailed)
+    assert (failed.indexes, failed.errors) == ([0, 1, 2], [ERASED] * 3)
+    assert work.provider.asked == []
     work.check()
 
 
+@pytest.mark.any_database
 def test_numbers_that_are_erased_while_they_are_looked_up_end_all_the_same(
     installation: Installation,
 ) -> None:
-    work, provider = Work(installation, numbers(1)), CountingProvider()
-    process = worker(installation, provider)
-    next_month = month_of(work.process.clock() + timedelta(days=31))
-    provider.meanwhile = lambda: erase_months(process.vault, next_month)
+    work = Work(installation, 1)
+    work.provider.meanwhile = work.erase
     for _ in range(STARTS_MAX + 1):
         if work.job.finished_at is None:
-            try_to_work(process, work)
+            try_to_work(work)
     assert work.job.finished_at is not None
     work.check()
 
 
-def try_to_work(process: Process, work: Work) -> None:
+def try_to_work(work: Work) -> None:
     """Take a message; one that raises comes again."""
     try:
-        process.bulk_lookup.work(work.job_id, 0)
+        work.work()
     except ValueError:
         assert work.job.finished_at is None
 
 
 @pytest.mark.any_database
 def test_an_accepted_job_runs_on_after_a_suspension(installation: Installation) -> None:
-    work = Work(installation, numbers(2))
-    suspend(work.process, work.organization_id)
-    worker(installation, CountingProvider()).bulk_lookup.work(work.job_id, 0)
+    def suspend(organization: Organization, cause: Cause) -> None:
+        organization.change_status("suspended", cause)
+        organization.switch_lookup(cause, enabled=False)
+
+    work = Work(installation, 2)
+    work.process.change(work.organization_id, suspend)
+    work.work()
     assert work.job.completed == {0, 1}
     work.check()
+
+
+def test_twelve_who_cancel_at_once_beside_a_worker_give_back_once(
+    installation: Installation,
+) -> None:
+    process = installation.process()
+    organization_id = process.organization("100.00")
+    job_id = process.create_job(organization_id, numbers(1_000))
+    askers = [installation.process() for _ in range(3)]
+    told = list[tuple[int, int]]()
+
+    def ask(asker: Process) -> None:
+        job = asker.bulk_cancel.load(organization_id, job_id)
+        cancelled = asker.bulk_cancel.run(job, asker.cause())
+        told.append((cancelled.cancelled_count, cancelled.version))
+
+    worker = installation.process(provider=CountingProvider())
+    calls = [lambda asker=asker: ask(asker) for asker in askers for _ in range(4)]
+    together(lambda: worker.bulk_lookup.work(job_id, 0), *calls)
+    job = process.log.get(BulkJob, job_id)
+    assert len(told) == 12
+    assert {count for count, _ in told} == {job.cancelled_count}
+    refunds = process.events(Wallet.Refunded)
+    assert [each.amount_micros for each in refunds] == [job.cancelled_count * PRICE_MICROS]
+    process.projector.catch_up()
+    assert process.audit().failures == []

@@ -53,6 +53,7 @@ def test_links_that_want_them_at_the_same_moment_share_them_too(
     check(lab)
 
 
+@pytest.mark.any_database
 def test_who_loses_the_race_for_an_esim_takes_the_next_one(lab: Lab) -> None:
     first, second = free_iccids(lab, 2)
     loser, winner = lab.request(), lab.request()
@@ -64,6 +65,7 @@ def test_who_loses_the_race_for_an_esim_takes_the_next_one(lab: Lab) -> None:
     check(lab)
 
 
+@pytest.mark.any_database
 def test_an_esim_that_is_held_back_for_a_failed_link_is_nobodys(lab: Lab) -> None:
     iccid = free_iccids(lab, 1)[0]
     lab.only(iccid)

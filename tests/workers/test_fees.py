@@ -1,5 +1,6 @@
 """What is owed for a month: the links, the fee and the status at its first instant, by the log."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -68,79 +69,69 @@ def test_what_reaches_the_log_within_that_minute_counts(
     assert frozen(process, organization_id) == {"2026-02": "1.50"}
 
 
-@pytest.mark.parametrize(
-    ("changed_at", "owed"),
-    [
-        (moment("2026-01-20"), "2.25"),
-        (JUST_BEFORE, "2.25"),
-        (INSTANT, "2.25"),
-        (JUST_AFTER, "1.50"),
-        (INSTANT + timedelta(seconds=30), "1.50"),
-    ],
-)
-def test_the_fee_is_that_of_the_first_instant(
-    process: Process, organization_id: UUID, changed_at: datetime, owed: str
-) -> None:
-    process.time.now = changed_at
-    set_fee(process, organization_id, "2.25")
+RATES = {
+    moment("2026-01-20"): "2.25",
+    JUST_BEFORE: "2.25",
+    INSTANT: "2.25",
+    JUST_AFTER: "1.50",
+    INSTANT + timedelta(seconds=30): "1.50",
+}
+
+
+def test_the_fee_is_that_of_the_first_instant(process: Process) -> None:
+    owners = {changed_at: customer(process) for changed_at in RATES}
+    for changed_at, organization_id in owners.items():
+        process.time.now = changed_at
+        set_fee(process, organization_id, "2.25")
     reckon(process)
-    assert charged(process, organization_id) == [("2026-02", owed)]
+    for changed_at, owed in RATES.items():
+        assert charged(process, owners[changed_at]) == [("2026-02", owed)], changed_at
 
 
-@pytest.mark.parametrize(
-    ("away", "counts"),
-    [
-        ((moment("2026-01-20"), None), False),
-        ((JUST_BEFORE, JUST_AFTER), False),
-        ((INSTANT, None), False),
-        ((INSTANT, JUST_AFTER), False),
-        ((moment("2026-01-20"), JUST_BEFORE), True),
-        ((moment("2026-01-20"), INSTANT), True),
-        ((JUST_AFTER, None), True),
-    ],
-)
-def test_a_link_counts_if_it_is_active_at_the_first_instant(
-    process: Process, organization_id: UUID, away: Away, *, counts: bool
-) -> None:
-    suspended_at, reactivated_at = away
-    link_id = activate(process, organization_id)
-    switch(process, link_id, "suspended", at=suspended_at)
-    if reactivated_at is not None:
-        switch(process, link_id, "active", at=reactivated_at)
+# From when until when it is away, and whether it counts.
+AWAY: Mapping[Away, bool] = {
+    (moment("2026-01-20"), None): False,
+    (JUST_BEFORE, JUST_AFTER): False,
+    (INSTANT, None): False,
+    (INSTANT, JUST_AFTER): False,
+    (moment("2026-01-20"), JUST_BEFORE): True,
+    (moment("2026-01-20"), INSTANT): True,
+    (JUST_AFTER, None): True,
+}
+
+
+def test_a_link_counts_if_it_is_active_at_the_first_instant(process: Process) -> None:
+    owners = {away: customer(process) for away in AWAY}
+    for (suspended_at, reactivated_at), organization_id in owners.items():
+        link_id = activate(process, organization_id)
+        switch(process, link_id, "suspended", at=suspended_at)
+        if reactivated_at is not None:
+            switch(process, link_id, "active", at=reactivated_at)
+    late = {INSTANT: True, JUST_AFTER: False}  # A new link counts from its very instant.
+    news = {at: customer(process) for at in late}
+    for at, organization_id in news.items():
+        process.time.now = at
+        activate(process, organization_id)
     reckon(process)
-    assert frozen(process, organization_id) == {"2026-02": "3.00" if counts else "1.50"}
-
-
-@pytest.mark.parametrize(("activated_at", "owed"), [(INSTANT, "3.00"), (JUST_AFTER, "1.50")])
-def test_a_new_link_counts_from_its_very_instant(
-    process: Process, organization_id: UUID, activated_at: datetime, owed: str
-) -> None:
-    process.time.now = activated_at
-    activate(process, organization_id)
-    reckon(process)
-    assert frozen(process, organization_id) == {"2026-02": owed}
+    for away, counts in AWAY.items():
+        owed = frozen(process, owners[away])
+        assert owed == {"2026-02": "3.00" if counts else "1.50"}, away
+    for at, counts in late.items():
+        assert frozen(process, news[at]) == {"2026-02": "3.00" if counts else "1.50"}, at
 
 
 @pytest.mark.parametrize("status", ["suspended", "inactive"])
-@pytest.mark.parametrize(
-    ("away", "owes"),
-    [
-        ((moment("2026-01-20"), None), False),
-        ((INSTANT, None), False),
-        ((JUST_BEFORE, JUST_AFTER), False),
-        ((moment("2026-01-20"), INSTANT), True),
-        ((JUST_AFTER, None), True),
-    ],
-)
 def test_an_organization_owes_if_it_is_active_at_the_first_instant(
-    process: Process, status: Status, away: Away, *, owes: bool
+    process: Process, status: Status
 ) -> None:
-    organization_id = customer(process)
-    left_at, back_at = away
-    process.time.now = left_at
-    set_status(process, organization_id, status)
-    if back_at is not None:
-        process.time.now = back_at
-        set_status(process, organization_id, "active")
+    owners = {away: customer(process) for away in AWAY}
+    for (left_at, back_at), organization_id in owners.items():
+        process.time.now = left_at
+        set_status(process, organization_id, status)
+        if back_at is not None:
+            process.time.now = back_at
+            set_status(process, organization_id, "active")
     reckon(process)
-    assert charged(process, organization_id) == ([("2026-02", "1.50")] if owes else [])
+    for away, owes in AWAY.items():
+        owed = [("2026-02", "1.50")] if owes else []
+        assert charged(process, owners[away]) == owed, away

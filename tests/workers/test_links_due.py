@@ -58,6 +58,7 @@ def test_a_request_that_nobody_works_on_is_asked_for_within_a_second(
     assert Asked(lab).beat() == [], "another worker has asked just now"
 
 
+@pytest.mark.any_database
 def test_what_stays_undone_is_asked_for_ever_more_seldom(lab: Lab, asked: Asked) -> None:
     link_id = lab.request()
     lab.clock.forward(seconds=0.5)
@@ -151,6 +152,7 @@ def is_done(asked: Asked, organization_id: UUID, network: str = SIMULATED) -> bo
     return bool(done)
 
 
+@pytest.mark.any_database
 def test_work_beyond_the_share_holds_no_thread_and_is_asked_for_as_soon_as_it_fits(
     lab: Lab,
 ) -> None:
@@ -165,6 +167,7 @@ def test_work_beyond_the_share_holds_no_thread_and_is_asked_for_as_soon_as_it_fi
     assert asked.taken() == []
 
 
+@pytest.mark.any_database
 def test_a_network_that_hangs_leaves_the_threads_of_the_others(lab: Lab) -> None:
     asked, one, late = Asked(lab, network_threads=2), uuid4(), uuid4()
     with held(asked, one), held(asked, uuid4()):
@@ -174,6 +177,7 @@ def test_a_network_that_hangs_leaves_the_threads_of_the_others(lab: Lab) -> None
     assert asked.taken() == [late]
 
 
+@pytest.mark.any_database
 def test_work_that_fails_gives_its_thread_to_the_next(lab: Lab) -> None:
     asked, one = Asked(lab, network_threads=1), uuid4()
 
@@ -187,6 +191,7 @@ def test_work_that_fails_gives_its_thread_to_the_next(lab: Lab) -> None:
     assert is_done(asked, one)
 
 
+@pytest.mark.any_database
 def test_no_more_is_remembered_than_the_bound(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "LEFT_MAX", 2)
     asked = Asked(lab, network_threads=1)

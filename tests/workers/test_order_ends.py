@@ -71,21 +71,19 @@ def test_a_network_that_ends_nothing_is_not_called(orders: Orders) -> None:
     check(lab)
 
 
-def test_a_link_whose_esim_is_gone_at_its_network_can_be_ended(orders: Orders) -> None:
-    """Somebody has revoked it there; else its fee would fall due for ever."""
+@pytest.mark.parametrize("why", ["revoked", "stopped"])
+def test_a_link_whose_esim_is_of_no_use_at_its_network_can_be_ended(
+    orders: Orders, why: str
+) -> None:
+    """Somebody has revoked it there, or stopped it; else its fee would fall due for ever."""
     lab = orders()
     link = lab.create()
-    lab.network.before("suspend", NoSuchEndpoint())
-    lab.network.before("usage", NoSuchEndpoint())
-    assert lab.finish(link.id, "end").state == "ended"
-    check(lab)
-
-
-def test_a_link_that_its_network_has_stopped_for_good_can_be_ended(orders: Orders) -> None:
-    lab = orders()
-    link = lab.create()
-    lab.book.orders[0].status = "inactive"
-    lab.network.before("suspend", Rejected("it is deactivated"))
+    if why == "revoked":
+        lab.network.before("suspend", NoSuchEndpoint())
+        lab.network.before("usage", NoSuchEndpoint())
+    else:
+        lab.book.orders[0].status = "inactive"
+        lab.network.before("suspend", Rejected("it is deactivated"))
     assert lab.finish(link.id, "end").state == "ended"
     check(lab)
 

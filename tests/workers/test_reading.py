@@ -151,6 +151,7 @@ def test_that_a_plan_is_over_is_told_once_by_the_clock_though_the_network_is_awa
     assert ends == ["link.plan_started", "link.plan_ended"]
 
 
+@pytest.mark.any_database
 def test_what_happened_to_a_plan_while_nothing_was_read_is_told_afterwards_once(lab: Lab) -> None:
     lab.installation.environment["READINGS_REFRESH_S"] = "0"
     link = lab.create()
@@ -196,6 +197,7 @@ def test_a_link_that_cannot_be_read_keeps_no_other_from_being_told(
     assert "link.expiry_near" in told(lab, broken)
 
 
+@pytest.mark.any_database
 def test_who_has_just_read_a_link_saves_a_call(lab: Lab) -> None:
     link = lab.create()
     lab.clock.forward(hours=1)
@@ -221,6 +223,7 @@ def test_without_background_reading_nothing_is_told(lab: Lab) -> None:
     assert told(lab, link.id) == ["link.installed", "link.first_used"]
 
 
+@pytest.mark.any_database
 def test_a_link_that_has_ended_is_never_read_again(lab: Lab) -> None:
     link = lab.create()
     settle(lab)
@@ -280,33 +283,28 @@ def test_an_endpoint_that_the_network_does_not_know_keeps_nothing_up(lab: Lab) -
 
 @pytest.mark.any_database
 def test_a_network_that_is_away_is_left_alone_for_a_while(lab: Lab) -> None:
-    for _ in range(UNANSWERED_MAX + 2):
+    """But links of which it tells oddly keep no other from being read."""
+    count, lane = UNANSWERED_MAX + 2, lab.process.background_reading.lanes["simulated"]
+    for _ in range(count):
         lab.create()
     lab.clock.forward(hours=1)
+    lab.network.before("usage", *[NotAnswered("odd")] * UNANSWERED_MAX)
+    assert settle(lab) == count
+    assert lane.is_empty
+    lab.clock.forward(hours=2)
     lab.network.before("usage", *[Unavailable("down")] * 10)
     asked = lab.network.count("usage")
     settle(lab)
     settle(lab)
     assert lab.network.count("usage") == asked + UNANSWERED_MAX
-    lane = lab.process.background_reading.lanes["simulated"]
     assert not lane.is_empty
     lane._next_s = 0.0  # noqa: SLF001  # The while is over.
     settle(lab)
-    assert lab.network.count("usage") == asked + UNANSWERED_MAX + 2
+    assert lab.network.count("usage") == asked + count
 
 
-@pytest.mark.any_database
-def test_links_of_which_a_network_tells_oddly_keep_no_other_from_being_read(lab: Lab) -> None:
-    for _ in range(UNANSWERED_MAX + 2):
-        lab.create()
-    lab.clock.forward(hours=1)
-    lab.network.before("usage", *[NotAnswered("odd")] * UNANSWERED_MAX)
-    assert settle(lab) == UNANSWERED_MAX + 2
-    assert lab.process.background_reading.lanes["simulated"].is_empty
-
-
-def test_the_longest_waiting_comes_first_and_organizations_take_turns(lab: Lab) -> None:
-    turns, now = lab.process.reading_schedule, lab.clock()
+def test_the_longest_waiting_comes_first_and_organizations_take_turns(process: Process) -> None:
+    turns, now = process.reading_schedule, process.time()
     many, few = uuid4(), uuid4()
     links = [DueReading(uuid4(), many, "simulated", 10 + n, now) for n in range(5)]
     links += [DueReading(uuid4(), few, "simulated", 20 + n, now) for n in range(2)]
@@ -327,29 +325,29 @@ def hasten(process: Process, owner: UUID) -> None:
 
 
 def test_only_the_links_of_one_organization_are_asked_for_when_its_time_has_passed(
-    lab: Lab,
+    process: Process,
 ) -> None:
-    turns, later = lab.process.reading_schedule, lab.clock() + timedelta(hours=1)
+    turns, later = process.reading_schedule, process.time() + timedelta(hours=1)
     mine, other = uuid4(), uuid4()
     links = [
-        DueReading(uuid4(), owner, "simulated", n, later) for n, owner in ((10, mine), (11, other))
+        DueReading(uuid4(), owner, name, 10, later)
+        for owner, name in ((mine, "simulated"), (other, "simulated"), (mine, "other"))
     ]
-    links += [DueReading(uuid4(), mine, "other", 12, later)]
-    turns.enter(links, lab.clock())
-    hasten(lab.process, mine)
-    assert turns.due("simulated", lab.clock(), 9) == {links[0].link_id: True}
-    assert turns.due("other", lab.clock(), 9) == {}
+    turns.enter(links, process.time())
+    hasten(process, mine)
+    assert turns.due("simulated", process.time(), 9) == {links[0].link_id: True}
+    assert turns.due("other", process.time(), 9) == {}
 
 
-def test_turns_by_a_clock_that_was_set_back_come_after_their_pause(lab: Lab) -> None:
-    turns, now, pause = lab.process.reading_schedule, lab.clock(), timedelta(hours=1)
+def test_turns_by_a_clock_that_was_set_back_come_after_their_pause(process: Process) -> None:
+    turns, now, pause = process.reading_schedule, process.time(), timedelta(hours=1)
     ahead, asked, right = (DueReading(uuid4(), uuid4(), "simulated", n, now) for n in (10, 11, 12))
     turns.enter([ahead, asked], now + timedelta(hours=3))
     turns.enter([right], now)
     turns.move(ahead.link_id, now + 4 * pause, None, now + 3 * pause)
     turns.move(right.link_id, now + 2 * pause, None, now)
-    hasten(lab.process, asked.organization_id)
-    Runtime(lab.process, {"clock"})._purge()  # noqa: SLF001  # Instead of a minute.
+    hasten(process, asked.organization_id)
+    Runtime(process, {"clock"})._purge()  # noqa: SLF001  # Instead of a minute.
     assert turns.due("simulated", now, 9) == {asked.link_id: True}
     assert turns.due("simulated", now + pause, 9).keys() == {asked.link_id, ahead.link_id}
     assert turns.oldest(["simulated"]) == {"simulated": now}
@@ -357,6 +355,7 @@ def test_turns_by_a_clock_that_was_set_back_come_after_their_pause(lab: Lab) -> 
 
 
 def test_a_restart_goes_on_where_the_last_life_was(lab: Lab) -> None:
+    """Also where the store was lost: it is filled again."""
     first = lab.create()
     lab.clock.forward(seconds=900)
     settle(lab)
@@ -372,17 +371,11 @@ def test_a_restart_goes_on_where_the_last_life_was(lab: Lab) -> None:
     assert settle(lab) == 1
     assert lab.network.count("usage") == asked + 2
     assert {seen(lab, each) is not None for each in (first, second)} == {True}
-
-
-def test_a_store_that_was_lost_is_filled_again(lab: Lab) -> None:
-    lab.create()
-    lab.clock.forward(seconds=900)
-    assert settle(lab) == 1
     with lab.process.stores.writing() as connection:
         connection.exec_driver_sql("DELETE FROM reading_turns")
     lab.restart()
     lab.clock.forward(seconds=900)
-    assert settle(lab) == 1
+    assert settle(lab) == 2
 
 
 def test_many_clocks_at_once_tell_a_fact_once(lab: Lab) -> None:
@@ -394,6 +387,7 @@ def test_many_clocks_at_once_tell_a_fact_once(lab: Lab) -> None:
     assert shares(lab, link.id) == [50, 80, 100]
 
 
+@pytest.mark.any_database
 def test_a_fact_that_another_writer_has_kept_out_is_told_soon(lab: Lab) -> None:
     link = lab.create()
     until_used(lab, link, 50)
@@ -406,28 +400,24 @@ def test_a_fact_that_another_writer_has_kept_out_is_told_soon(lab: Lab) -> None:
 
 
 @pytest.mark.any_database
-def test_a_status_that_is_asked_for_meanwhile_is_not_overwritten(lab: Lab) -> None:
-    link = lab.create()
+def test_what_happens_meanwhile_is_the_last_word(lab: Lab) -> None:
+    """A status that is asked for, or an end."""
+    asked, ended = lab.create(), lab.create()
     lab.clock.forward(hours=1)
-    lab.network.after("usage", lambda: lab.switch(link.id, "suspended"))
-    settle(lab)
-    assert lab.link(link.id).status == "suspended"
-    assert "link.status_seen" not in told(lab, link.id)
-
-
-@pytest.mark.any_database
-def test_an_end_that_comes_meanwhile_is_the_last_word(lab: Lab) -> None:
-    link = lab.create()
-    until_used(lab, link, 80)
 
     def end() -> None:
-        ended = lab.link(link.id)
-        ended.end([], lab.process.cause())
-        lab.process.log.append(ended)
+        link = lab.link(ended.id)
+        link.end([], lab.process.cause())
+        lab.process.log.append(link)
 
+    lab.network.after("usage", lambda: lab.switch(asked.id, "suspended"))
+    assert lab.process.background_reading.read(asked.id, None)
+    assert lab.link(asked.id).status == "suspended"
+    assert "link.status_seen" not in told(lab, asked.id)
+    until_used(lab, ended, 80)
     lab.network.after("usage", end)
-    settle(lab)
-    assert told(lab, link.id) == ["link.ended"]
+    assert lab.process.background_reading.read(ended.id, None)
+    assert told(lab, ended.id) == ["link.ended"]
 
 
 @contextmanager
@@ -483,6 +473,7 @@ def test_a_lane_keeps_to_its_pace() -> None:
     assert [round(each, 1) for each in waits] == [0.0, 0.5, 1.0, 1.5, 2.0]
 
 
+@pytest.mark.any_database
 def test_a_database_that_is_away_ends_no_thread(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -135,6 +135,7 @@ def test_a_slice_in_hand_is_taken_by_no_other_process_and_here_not_even_when_it_
     assert is_finished(process, job_id)
 
 
+@pytest.mark.any_database
 def test_a_store_that_is_lost_costs_a_second_lookup_and_no_second_settlement(
     process: Process, provider: CountingProvider, installation: Installation
 ) -> None:
@@ -154,6 +155,7 @@ def test_a_store_that_is_lost_costs_a_second_lookup_and_no_second_settlement(
     assert check_log(process.log).failures == []
 
 
+@pytest.mark.any_database
 def test_a_slice_that_fails_rests_ever_longer_and_is_given_up_after_minutes(
     process: Process, provider: CountingProvider
 ) -> None:
@@ -190,6 +192,7 @@ class HoldingProvider(CountingProvider):
         return super().look_up(organization_id, phone_number)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("ends_after", [2, 99])
 def test_what_a_provider_holds_back_rests_and_the_others_are_answered_once(
     installation: Installation, clock: SetClock, ends_after: int
@@ -255,6 +258,7 @@ class GatedProvider(CountingProvider):
         return super().look_up(organization_id, phone_number)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("threads", [1, LOOKUP_THREADS])
 def test_one_organization_holds_half_of_the_threads_and_loses_no_message(
     installation: Installation, threads: int, monkeypatch: pytest.MonkeyPatch

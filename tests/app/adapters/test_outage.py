@@ -1,9 +1,8 @@
 """A server that is gone is reported within seconds; one that is back serves the next call."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import OperationalError
@@ -11,7 +10,8 @@ from sqlalchemy.exc import OperationalError
 from app.processes.migrate import migrate
 from domain.errors import ServiceUnavailable
 from projections.engine.database import is_outage
-from tests.installation import Process, Settings
+from tests.app.adapters.conftest import NewProcess
+from tests.installation import Process
 from tests.projections.looking import register
 from tests.servers.postgres import PostgresServer
 
@@ -19,15 +19,13 @@ SOON_S = 5.0
 
 
 @pytest.fixture
-def process(shaky_url: str, tmp_path: Path) -> Iterator[Process]:
+def process(shaky_url: str, new_process: NewProcess) -> Process:
     """A migrated process whose connections are all in use once, so that they can break."""
-    keys = str(tmp_path / "keys")
-    made = Process(Settings.from_env({"DATABASE_URL": shaky_url, "SIGNING_KEYS": keys}))
+    made = new_process(shaky_url)
     migrate(made)
     register(made, 3)
     made.projector.catch_up()
-    yield made
-    made.close()
+    return made
 
 
 def within(work: Callable[[], object], error: type[Exception]) -> Exception:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -10,10 +9,10 @@ import pytest
 from app.adapters.postgres import connection as postgres_connection
 from app.adapters.postgres.connection import BoundedConnection, ServerSilent
 from app.adapters.postgres.database import conninfo
-from app.processes.migrate import migrate
 from domain.errors import ServiceUnavailable
 from projections.engine.database import is_outage
-from tests.installation import Process, Settings
+from tests.app.adapters.conftest import NewProcess
+from tests.installation import Process
 from tests.projections.looking import places, register
 from tests.scenarios.relay import Relay
 
@@ -28,21 +27,18 @@ def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def relay(database_url: str) -> Iterator[Relay]:
-    with Relay(database_url, 5432) as relay:
+def relay(migrated_url: str) -> Iterator[Relay]:
+    with Relay(migrated_url, 5432) as relay:
         yield relay
 
 
 @pytest.fixture
-def process(relay: Relay, tmp_path: Path) -> Iterator[Process]:
-    """A migrated process whose connections have all been used."""
-    changes = {"DATABASE_URL": f"{relay.url}?{SHORT}", "SIGNING_KEYS": str(tmp_path / "keys")}
-    made = Process(Settings.from_env(changes))
-    migrate(made)
+def process(relay: Relay, new_process: NewProcess) -> Process:
+    """A process whose connections have all been used."""
+    made = new_process(f"{relay.url}?{SHORT}")
     register(made, 3)
     made.projector.catch_up()
-    yield made
-    made.close()
+    return made
 
 
 def test_an_answer_is_waited_for_as_long_as_the_statement_may_take(relay: Relay) -> None:

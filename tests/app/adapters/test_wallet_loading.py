@@ -12,7 +12,7 @@ from domain.errors import InsufficientBalance
 from domain.log.log import replay
 from projections.engine.database import Database
 from tests.domain.build import cause, charge
-from tests.installation import Installation, Process
+from tests.installation import Installation, Process, on_sqlite
 from tests.story import state_of
 
 SNAPSHOT_OF_OLD = Path(__file__).parents[2] / "golden" / "snapshots" / "wallet.snapshot.1.json"
@@ -44,7 +44,7 @@ def spend(process: Process, organization: UUID, amount: str) -> None:
     process.committer.commit(wallet_id(organization), lambda wallet: wallet.book([wanted], cause()))
 
 
-@pytest.mark.parametrize("ahead", [0, 1, 500])
+@pytest.mark.parametrize("ahead", [on_sqlite(0), 1, on_sqlite(500)])
 def test_a_snapshot_of_an_old_release_is_not_believed(
     installation: Installation, process: Process, ahead: int
 ) -> None:

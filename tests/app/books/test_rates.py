@@ -121,7 +121,7 @@ def test_a_cell_that_is_no_rate_is_shown_in_part(cell: str) -> None:
 
 
 def test_of_what_is_no_table_little_is_told() -> None:
-    for data in (TABLE.encode("utf-16"), b"Date,USD\n" + b"2026-10-02,x\n" * 300_000):
+    for data in (TABLE.encode("utf-16"), b"Date,USD\n" + b"2026-10-02,x\n" * 30_000):
         with pytest.raises(FileRefused) as refused:
             Rates(data, "USD")
         assert 0 < len(refused.value.lines) <= 20

@@ -23,6 +23,8 @@ from domain.cost import Cost
 from tests.installation import Installation, Process, SetClock
 from tests.projections.link_steps import LinkSteps, bought
 
+pytestmark = pytest.mark.any_database
+
 MARCH = datetime(2026, 3, 31, 23, tzinfo=UTC)
 APRIL = datetime(2026, 4, 1, tzinfo=UTC)
 
@@ -75,7 +77,6 @@ def test_every_reference_is_told_once(seed: int) -> None:
     assert len(told) + found.matched == len({each.reference for each in (*here, *there)})
 
 
-@pytest.mark.any_database
 def test_activations_and_top_ups_have_the_references_of_their_network(process: Process) -> None:
     acme = process.organization()
     process.look_up(acme)
@@ -96,7 +97,6 @@ def test_activations_and_top_ups_have_the_references_of_their_network(process: P
     assert facts == [("bank-1", 100_000_000, acme)]
 
 
-@pytest.mark.any_database
 def test_what_has_no_reference_is_added_up_by_day_or_month(installation: Installation) -> None:
     clock = SetClock(datetime(2026, 3, 30, 23, 59, tzinfo=UTC))
     installation.environment["COST_PER_LOOKUP"] = "offline=0.005 USD"

@@ -14,6 +14,8 @@ from domain.webhooks.endpoint import WebhookEndpoint
 from projections.stores.notes import Notes
 from tests.installation import Installation, Process, SetClock
 
+pytestmark = pytest.mark.any_database
+
 
 @pytest.fixture
 def started(installation: Installation, clock: SetClock) -> Process:
@@ -50,7 +52,6 @@ def lose_keys(process: Process) -> None:
     forget_keys(process)
 
 
-@pytest.mark.any_database
 def test_a_rotation_is_no_loss(started: Process, clock: SetClock) -> None:
     for _ in range(3):
         started.keys.rotate()
@@ -58,7 +59,6 @@ def test_a_rotation_is_no_loss(started: Process, clock: SetClock) -> None:
     assert start(started) == []
 
 
-@pytest.mark.any_database
 def test_a_directory_of_a_release_that_did_not_name_its_first_key_is_no_loss(
     started: Process,
 ) -> None:
@@ -79,7 +79,6 @@ def test_a_start_without_keys_says_what_clients_have_lost(
     assert start(started) == [secrets], "every token of before would have ended by now"
 
 
-@pytest.mark.any_database
 def test_a_start_that_dies_before_it_notes_its_keys_leaves_the_warning_to_the_next(
     started: Process,
 ) -> None:
@@ -90,7 +89,6 @@ def test_a_start_that_dies_before_it_notes_its_keys_leaves_the_warning_to_the_ne
     assert "secrets of 2 clients" in secrets
 
 
-@pytest.mark.any_database
 def test_a_client_with_a_new_secret_has_lost_nothing(started: Process, clock: SetClock) -> None:
     shutil.rmtree(keys_of(started))
     clock.forward(days=1)
@@ -105,7 +103,6 @@ def test_a_client_with_a_new_secret_has_lost_nothing(started: Process, clock: Se
     assert start(started) == []
 
 
-@pytest.mark.any_database
 def test_a_directory_that_comes_back_ends_the_loss(
     started: Process, tmp_path: Path, clock: SetClock
 ) -> None:

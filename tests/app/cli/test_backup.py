@@ -168,7 +168,7 @@ def test_a_disk_that_fills_up_leaves_nothing(paid: Shell, tmp_path: Path) -> Non
 def test_a_backup_that_is_killed_is_never_taken_for_one(
     paid: Shell, elsewhere: Shell, tmp_path: Path
 ) -> None:
-    grow(paid.database, megabytes=60)
+    grow(paid.database, megabytes=30)
     target = tmp_path / "killed" / "b"
     with paid.start("backup", target) as started:
         wait_until(lambda: any(target.parent.glob("*/log.db")), look_s_max=LOOK_S)

@@ -32,6 +32,7 @@ def use(found: Capacity, what: str) -> Use:
     return one
 
 
+@pytest.mark.any_database
 def test_the_pace_is_that_of_the_last_seven_days(aged: Process, clock: SetClock) -> None:
     found = capacity(aged)
     assert found.pace is not None
@@ -54,6 +55,7 @@ def test_a_position_is_found_by_its_time_and_all_tables_are_counted(aged: Proces
     assert all(float(size) > 0 for _, size in parts)
 
 
+@pytest.mark.any_database
 def test_a_disk_that_is_full_soon_is_no_longer_enough(aged: Process, clock: SetClock) -> None:
     used = use(capacity(aged), "database").used
     a_day = capacity(aged).pace
@@ -109,6 +111,7 @@ def test_a_promotion_does_not_hide_the_pace(aged: Process) -> None:
     assert f"; {a_event:,} bytes an event" in use(found, "database").told
 
 
+@pytest.mark.any_database
 def test_log_lines_of_requests_are_counted_and_with_the_broker_away_the_rest_is_said(
     aged: Process,
 ) -> None:

@@ -135,20 +135,18 @@ def forget_the_backup(process: Process) -> None:
     process.notes.replace("backup", "1", utc_now() - timedelta(days=8))
 
 
-ANY = pytest.mark.any_database
-
-
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("harm", "check", "words"),
     [
         (lose_keys, "keys", "SIGNING_KEYS"),
-        pytest.param(lose_the_webhook_key, "keys", "secrets of webhooks need it", marks=ANY),
-        pytest.param(make_keys_anew, "keys", "pepper is not that of before", marks=ANY),
+        (lose_the_webhook_key, "keys", "secrets of webhooks need it"),
+        (make_keys_anew, "keys", "pepper is not that of before"),
         (stop_a_read_model, "read models", "jobs has stopped"),
         (leave_read_models_behind, "read models", "behind the log"),
         (forget_the_backup, "backup", "the last known backup"),
-        pytest.param(make_demo, "demo", "client revoke", marks=ANY),
-        pytest.param(let_two_deposit, "deposits", "client payer may deposit", marks=ANY),
+        (make_demo, "demo", "client revoke"),
+        (let_two_deposit, "deposits", "client payer may deposit"),
     ],
 )
 def test_what_is_wrong_with_an_installation_is_said(
@@ -161,6 +159,7 @@ def test_what_is_wrong_with_an_installation_is_said(
     assert words in " ".join(each.message for each in examine(healthy))
 
 
+@pytest.mark.any_database
 def test_whether_the_release_before_can_return_is_said_after_an_upgrade(
     installation: Installation,
 ) -> None:

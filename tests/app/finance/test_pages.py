@@ -210,6 +210,12 @@ def test_a_role_that_may_read_the_views_is_enough(
     reader = installation.process()
     pages = ["/", "/wallets", f"/wallets/{acme}", "/transactions", "/transactions.csv", "/checks"]
     pages += ["/margin", "/statements?month=2026-03", f"/statements/{acme}?month=2026-03"]
+    own, days = f"?organization={acme}", "since=2026-03-02&until=2026-03-09"
+    found = ("reference=c-1", "until=2026-03-09", f"{days}&kind=refund")
+    pages += [f"/transactions?{each}" for each in found]
+    pages += [f"/transactions{own}&{each}" for each in (*found, f"{days}&kind=lookup", "before=4")]
+    pages += [f"/transactions.csv{own}&{days}", "/transactions.csv?kind=refund&since=2026-03-02"]
+    pages += ["/wallets?name=ACME", "/margin?days=90", "/statements.csv?month=2026-03"]
     with browsing(reader) as browser:
         pages += ROW.findall(browser.get("/transactions?kind=refund").text)
         assert [browser.get(path).status_code for path in pages] == [200] * len(pages)

@@ -15,17 +15,20 @@ from jsonschema_rs import Draft202012Validator
 Schema = Mapping[str, Any]
 Document = Mapping[str, Any]
 
-_made: dict[tuple[int, str], tuple[Document, Draft202012Validator]] = {}
+_made: dict[tuple[int, str], Draft202012Validator] = {}
+_known: dict[int, tuple[Document, Schema]] = {}
 
 
 def problems(document: Document, schema: Schema, value: Any, place: str = "") -> Iterator[str]:
     """Say where a value differs from its schema."""
     key = id(document), json.dumps(schema)
-    if key not in _made:  # The document is kept, or another one could get its id.
-        known = {"schemas": document["components"]["schemas"]}
-        closed = _closed({**schema, "components": known})
-        _made[key] = document, Draft202012Validator(closed, validate_formats=True)
-    for each in _made[key][1].iter_errors(value):
+    if key not in _made:
+        if id(document) not in _known:  # It is kept, or another one could get its id.
+            components = {"schemas": _closed(document["components"]["schemas"])}
+            _known[id(document)] = document, components
+        closed = {**_closed(schema), "components": _known[id(document)][1]}
+        _made[key] = Draft202012Validator(closed, validate_formats=True)
+    for each in _made[key].iter_errors(value):
         yield f"{place}{each.instance_path}: {each.message}"
 
 

@@ -101,9 +101,14 @@ def test_an_environment_without_the_reference_ends_the_start_not_a_page(
         import_module("app.http.docs")
 
 
-def test_a_page_is_html_under_a_strict_policy(service: Service) -> None:
+def test_a_page_is_html_under_a_strict_policy_says_what_it_is_about_and_leads_to_all(
+    service: Service,
+) -> None:
+    said = []
     for name in NAMES:
         reply = service.client.get(url_of(name))
+        said += re.findall(r'<meta name="description" content="([^"<>]{20,})">', reply.text)
+        assert "icon.svg" in reply.text, name
         assert reply.mimetype == "text/html", name
         policy = reply.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
@@ -115,6 +120,9 @@ def test_a_page_is_html_under_a_strict_policy(service: Service) -> None:
         assert read(service, url_of(name)).inline == [], "the policy would forbid it"
         tag = {"If-None-Match": reply.headers["ETag"]}
         assert service.client.get(url_of(name), headers=tag).status_code == 304
+        linked = {urljoin(url_of(name), each) for each in read(service, url_of(name)).links}
+        assert {url_of(each) for each in NAMES} <= linked, name
+    assert len({*said}) == len(NAMES)
 
 
 def test_every_link_of_a_page_leads_somewhere(service: Service) -> None:
@@ -175,15 +183,6 @@ def test_a_type_is_explained_once_on_a_page(service: Service) -> None:
     assert "Its fields are those of data of POST /v1/links." in page
 
 
-def test_a_page_says_of_itself_what_it_is_about(service: Service) -> None:
-    said = []
-    for name in NAMES:
-        page = service.client.get(url_of(name)).text
-        said += re.findall(r'<meta name="description" content="([^"<>]{20,})">', page)
-        assert "icon.svg" in page
-    assert len({*said}) == len(NAMES)
-
-
 def test_language_models_find_every_page_in_one_index(below: FlaskClient) -> None:
     for root in ("", "/below"):
         reply = below.get(f"{root}/llms.txt")
@@ -195,12 +194,6 @@ def test_language_models_find_every_page_in_one_index(below: FlaskClient) -> Non
             r"^- \[[^\]]+\]\(https://api\.example([^)]+)\): .", reply.text, re.MULTILINE
         )
         assert {*listed} == {f"{root}{url_of(each)}" for each in NAMES} - {f"{root}/docs"}
-
-
-def test_every_guide_is_in_the_navigation_of_each(service: Service) -> None:
-    for name in NAMES:
-        linked = {urljoin(url_of(name), each) for each in read(service, url_of(name)).links}
-        assert {url_of(each) for each in NAMES} <= linked, name
 
 
 @pytest.mark.parametrize("name", SHEETS_AND_OURS)
@@ -233,6 +226,8 @@ def test_pages_below_a_prefix_call_what_lies_below_it(below: FlaskClient) -> Non
     for root in ("", "/below"):
         samples = text_of(below.get(f"{root}/docs/quick-start").text)
         assert f"BASE_URL=https://api.example{root}\n" in samples
+        assert "docs/docs.js" in below.get(f"{root}/docs").text, "not from the root of the host"
+        assert below.get(f"{root}/docs/docs.js").status_code == 200
 
 
 def test_every_code_of_the_token_operation_is_explained() -> None:
@@ -281,25 +276,23 @@ def test_every_operation_that_a_guide_names_exists(service: Service) -> None:
     assert {*re.findall(r"`((?:GET|PUT|POST|PATCH|DELETE) /[\w/{}-]+)", guides)} <= known
 
 
-def test_the_document_works_under_every_name_of_the_host(make_service: MakeService) -> None:
-    service = make_service(PUBLIC_URL="", PATH_PREFIX="/below")
-    for root, server in (("", "/"), ("/below", "/below")):
-        document = service.client.get(f"{root}/openapi.json").json
-        flow = document["components"]["securitySchemes"]["oauth2"]["flows"]["clientCredentials"]
-        assert document["servers"] == [{"url": server}]
-        assert flow["tokenUrl"] == f"{root}/auth/token"
-        assert not [path for path in document["paths"].values() if "servers" in path]
-
-
 @pytest.mark.parametrize("public", ["", "https://api.example/a"])
-def test_the_guides_that_the_document_names_are_where_it_says(
+def test_what_the_document_names_is_where_it_was_read(
     make_service: MakeService, public: str
 ) -> None:
     service = make_service(PUBLIC_URL=public, PATH_PREFIX="/below")
     for root in ("", "/below"):
         document = service.client.get(f"{root}/openapi.json").json
+        flow = document["components"]["securitySchemes"]["oauth2"]["flows"]["clientCredentials"]
+        assert document["servers"] == [{"url": f"{public}{root}" or "/"}]
+        assert flow["tokenUrl"] == f"{public}{root}/auth/token"
+        assert not [path for path in document["paths"].values() if "servers" in path]
+        published = service.client.get(f"{root}/.well-known/oauth-authorization-server").json
+        place = f"{public or service.container.settings.public}{root}"
+        assert published["token_endpoint"] == f"{place}/auth/token"
+        assert published["issuer"] == service.container.settings.iss
         url = document["externalDocs"]["url"]
-        assert url == f"{public or service.container.settings.public}{root}/docs"
+        assert url == f"{place}/docs"
         assert service.client.get(urlsplit(url).path.removeprefix("/a")).mimetype == "text/html"
         info = document["info"]
         named = re.findall(r"\]\(([^)]+)\)", info["description"])

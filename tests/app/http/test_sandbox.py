@@ -394,9 +394,9 @@ def test_what_is_scripted_at_once_is_bounded_and_one_can_be_ended(acme: Buyer) -
 
 
 def test_a_change_that_the_network_answers_too_late_leaves_the_link(
-    make_service: MakeService,
+    acme: Buyer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    acme = buyer(make_service().start())
+    monkeypatch.setattr("domain.links.driver.CALL_S", 1.0)
     rival = buyer(acme.service)
     for path, method in (("/suspend", "POST"), ("/cancel", "POST"), ("", "DELETE")):
         link, other = acme.link(FREE), rival.link(FREE)
@@ -409,7 +409,8 @@ def test_a_change_that_the_network_answers_too_late_leaves_the_link(
         assert acme.read(link).json["data"]["status"] == "active"
 
 
-def test_what_needs_no_change_of_a_link_uses_up_no_attempt(acme: Buyer) -> None:
+def test_what_needs_no_change_of_a_link_uses_up_no_attempt(make_service: MakeService) -> None:
+    acme = buyer(make_service(PROVISIONING_DEADLINE_S="3").start())
     link = acme.link(FREE)
     script(acme, "change", "refused")
     assert acme.post(f"{LINKS}/{link['id']}/reactivate").status_code == 200

@@ -63,16 +63,6 @@ def calls() -> Iterator[Calls]:
     made.close()
 
 
-def test_of_those_that_compute_a_quarter_is_for_one_owner_while_others_come(calls: Calls) -> None:
-    calls.submit("other", 1)
-    calls.submit("crowd", 100)
-    calls.until(other=1, crowd=QUARTER)
-    calls.submit("quiet", 1)
-    calls.until(other=1, crowd=QUARTER, quiet=1)
-    calls.finish()
-    assert wait_for(lambda: calls.ended == 102, PATIENCE_S)
-
-
 def test_few_compute_in_all(calls: Calls) -> None:
     for number in range(COMPUTING_MAX + 3):
         calls.submit(f"owner-{number}", 1)

@@ -1,7 +1,6 @@
 """One caller holds up no other: whose requests wait, for how many, and what needs no thread."""
 
 import json
-import re
 import socket
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -131,32 +130,6 @@ def test_what_nobody_may_have_needs_no_thread(house: House) -> None:
     answer = house.ask("/v1/wallet", token_of(tenant), method="PATCH")
     assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
     assert house.held == COMPUTING_MAX
-
-
-OWN = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9-]{10}T[0-9:.]+Z|(?<=_ms\":)[0-9.]+")
-SENT: list[tuple[str, str, list[str]]] = [
-    ("GET", "/nothing?a=b", []),
-    ("GET", "/v1%2fwallet", []),
-    ("GET", "//v1/wallet", []),
-    ("HEAD", "/nothing", []),
-    ("GET", "/v1/wallet?a=b&c=d", []),
-    ("HEAD", "/v1/wallet", []),
-    ("GET", "/v1/wallet", ["Authorization: Bearer x"]),
-    ("GET", "/v1/wallet", ["Authorization: Bearer a.b.c", "X-Request-Id: mine"]),
-    ("GET", "/v1/wallet", ["Authorization: Bearer x", "Authorization: Bearer y"]),
-    ("OPTIONS", "/readyz", []),
-]
-
-
-def test_it_is_the_reply_of_a_thread(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    def reply(method: str, path: str, named: list[str]) -> tuple[int, str]:
-        answer = house.send(path, None, *named, method=method)()
-        kept = {n: v for n, v in answer.headers.items() if n not in {"date", "content-length"}}
-        return answer.status, OWN.sub("", f"{kept} {answer.body.decode()}")
-
-    by_the_loop = [reply(*each) for each in SENT]
-    house.leave_to_threads(monkeypatch)
-    assert by_the_loop == [reply(*each) for each in SENT]
 
 
 def test_no_context_outlives_its_request(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

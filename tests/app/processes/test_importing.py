@@ -27,6 +27,8 @@ from tests.projections.looking import rows
 from tests.seeds import PostgresSeed, Seed, sqlite_seed
 from tests.servers.databases import Databases
 
+pytestmark = pytest.mark.any_database
+
 
 def exported(process: Process, until: int | None = None) -> bytes:
     return b"".join(Export(process.log, until or process.log.head()).lines())
@@ -35,13 +37,13 @@ def exported(process: Process, until: int | None = None) -> bytes:
 def live(process: Process) -> None:
     """Let a good deal happen, and leave a gap between two positions."""
     life = Life(process, 31)
-    life.go_on(30)
+    life.go_on(15)
     gone = process.organization("")
     stream = gone.hex if process.persistence.location.endswith(".db") else str(gone)
     run_on_log(
         process, "DELETE FROM {table} WHERE originator_id = ? RETURNING {position}", (stream,)
     )
-    life.go_on(10)
+    life.go_on(5)
     process.projector.catch_up()
 
 
@@ -90,7 +92,6 @@ def test_a_log_moves_from_sqlite_to_postgresql_and_back(
             process = other.process()
 
 
-@pytest.mark.any_database
 def test_an_export_has_every_event_however_few_are_read_at_once(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,7 +167,6 @@ def after(spoil: Spoil, whole: bytes) -> bytes:
     return b"".join(lines)
 
 
-@pytest.mark.any_database
 def test_a_line_that_is_not_as_it_was_exported_is_refused(process: Process) -> None:
     process.organization("5")
     whole = exported(process)
@@ -191,7 +191,6 @@ def test_a_refused_import_has_written_nothing_and_a_log_is_not_imported_twice(
         import_log(target, file)
 
 
-@pytest.mark.any_database
 def test_a_log_of_another_currency_is_refused(
     process: Process, tmp_path: Path, migrated: Seed
 ) -> None:
@@ -207,7 +206,6 @@ def test_a_log_of_another_currency_is_refused(
     euro.close()
 
 
-@pytest.mark.any_database
 def test_a_log_that_breaks_an_invariant_is_imported_and_told(
     process: Process, elsewhere: Installation, tmp_path: Path
 ) -> None:
@@ -220,7 +218,6 @@ def test_a_log_that_breaks_an_invariant_is_imported_and_told(
     assert [failure.position for failure in report.failures] == [5]
 
 
-@pytest.mark.any_database
 def test_parts_follow_each_other_in_one_tree(process: Process) -> None:
     process.organization("5")
     whole, parts = Export(process.log, 5), [Export(process.log, last) for last in (2, 4, 5)]
@@ -269,7 +266,6 @@ def kept(installation: Installation, tmp_path: Path) -> Kept:
     return Kept(process, file, notes)
 
 
-@pytest.mark.any_database
 def test_an_import_with_the_checkpoints_kept_beside_it_keeps_those_of_statements(
     elsewhere: Installation, kept: Kept
 ) -> None:
@@ -288,7 +284,6 @@ def test_an_import_with_the_checkpoints_kept_beside_it_keeps_those_of_statements
     assert shell_of(elsewhere).json("audit", "verify")["ok"]
 
 
-@pytest.mark.any_database
 def test_a_checkpoint_of_another_log_or_key_is_refused_and_nothing_is_written(
     elsewhere: Installation, kept: Kept
 ) -> None:

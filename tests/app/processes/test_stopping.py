@@ -1,5 +1,6 @@
 """SIGTERM asks a process to end, a second one ends it; systemd hears whether it is alive."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -13,42 +14,30 @@ import pytest
 
 from app.processes.stopping import ALIVE, ALIVE_S, READY, notify
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
-from tests.house.running import Served
+from tests.house.running import Served, value_of
 
 PROGRAM = """
+import threading
 from app.processes.stopping import stop_on_signals
 stop = stop_on_signals()
 print("listening", flush=True)
 stop.wait()
 print("asked", flush=True)
-{then}
+threading.Event().wait()
 """
-WAIT = "import threading; threading.Event().wait()"
 # Each has the loop of another one here.
-SOAKED = {name: pytest.param(name, marks=pytest.mark.soak) for name in ("projector", "web")}
-
-
-def started(then: str = "") -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", PROGRAM.format(then=then)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "listening\n"
-    return process
+SOAKED = {name: pytest.param(name, marks=pytest.mark.soak) for name in ("worker", "web")}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_asks_and_a_second_one_ends_a_process_that_hangs(number: int) -> None:
-    process = started()
-    process.send_signal(number)
-    out, _ = process.communicate(timeout=TIMEOUT_S)
-    assert (process.returncode, out) == (0, "asked\n")
-    process = started(WAIT)
-    process.send_signal(number)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "asked\n"
-    process.send_signal(number)
-    process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == -number
+    command = [sys.executable, "-c", PROGRAM]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for said in ("listening", "asked"):
+            assert process.stdout.readline() == f"{said}\n"
+            process.send_signal(number)
+        assert process.wait(TIMEOUT_S) == -number
 
 
 HOLDING = """
@@ -113,16 +102,23 @@ def test_a_notification_goes_to_a_name_too_and_to_nobody_without_systemd(
         assert hears.recv(64) == READY.encode()
 
 
-@pytest.mark.parametrize("command", ["worker", SOAKED["projector"], "web"])
-def test_a_process_is_ready_and_alive_while_it_waits_for_its_tables(
+@pytest.mark.parametrize("command", ["projector", SOAKED["worker"], "web"])
+def test_a_process_that_waits_for_its_tables_is_alive_and_says_for_what_and_makes_nothing(
     tmp_path: Path, systemd: Systemd, command: str
 ) -> None:
-    broker = "amqp://127.0.0.1:1"
-    settings = {"BROKER_URL": broker, **systemd.environment}
+    settings = {"BROKER_URL": "amqp://127.0.0.1:1", **systemd.environment}
     with closing(Served(Shell(tmp_path), command, **settings)) as process:
         assert systemd.hear() == READY
         assert [systemd.hear() for _ in range(3)] == [ALIVE] * 3
         assert "waiting: " in process.said()
+        assert process.get("/livez")[0] == 200
+        status, body = process.get("/readyz")
+        assert (status, "python -m app migrate" in json.loads(body)["missing"][0]) == (503, True)
+        text = process.get("/metrics")[1]
+        assert value_of(text, 'scrape_part_reached{part="followers"}') == 0
+        assert value_of(text, "clock_offset_seconds") == 0
+        assert not (tmp_path / "var" / "service.db").exists()
+        assert process.stop() == 0
 
 
 @pytest.mark.parametrize("command", ["projector", "serve", SOAKED["web"]])

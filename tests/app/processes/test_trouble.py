@@ -15,7 +15,6 @@ from app.adapters.postgres import log as postgres_log
 from app.bootstrap.container import Container
 from app.http.application import create_app
 from app.http.edge import errors
-from app.processes.migrate import migrate
 from app.processes.readiness import what_is_missing
 from app.settings import Settings
 from app.watch.trouble import NOT_MIGRATED
@@ -76,15 +75,15 @@ def test_a_server_that_is_away_is_named_with_what_the_driver_says(nowhere: Shell
         assert SECRET not in said
 
 
-def test_what_a_server_refuses_a_role_is_quoted(nowhere: Shell, url: str, guest: str) -> None:
-    full = re.sub("//[^@]*@", f"//{guest}:{SECRET}@", url)
+def test_what_a_server_refuses_a_role_is_quoted(
+    nowhere: Shell, migrated_url: str, guest: str
+) -> None:
+    full = re.sub("//[^@]*@", f"//{guest}:{SECRET}@", migrated_url)
     for said in said_everywhere(nowhere, full):
         assert re.search(r"the database .* refuses: too many connections for role", said), said
         assert "migrate" not in said
         assert SECRET not in said
-    with container_at(url, nowhere.home) as container:
-        migrate(container)
-    with psycopg.connect(url, autocommit=True) as admin:
+    with psycopg.connect(migrated_url, autocommit=True) as admin:
         admin.execute(f"ALTER ROLE {guest} CONNECTION LIMIT -1")
     assert "says: permission denied" in nowhere.having(DATABASE_URL=full).refusal("migrate")
 
@@ -93,13 +92,14 @@ def test_only_a_database_without_tables_needs_them(nowhere: Shell, url: str) -> 
     assert said_everywhere(nowhere, url) == [NOT_MIGRATED] * 3
 
 
-def test_tables_of_a_later_release_are_not_to_be_migrated(nowhere: Shell, url: str) -> None:
-    with container_at(url, nowhere.home) as container:
-        migrate(container)
+def test_tables_of_a_later_release_are_not_to_be_migrated(
+    nowhere: Shell, migrated_url: str
+) -> None:
+    with container_at(migrated_url, nowhere.home) as container:
         with container.stores.writing() as connection:
             connection.exec_driver_sql("UPDATE schema_versions SET version = 99")
         assert "later release" in str(what_is_missing(container))
-    assert "are of version 99" in nowhere.having(DATABASE_URL=url).refusal("org", "list")
+    assert "are of version 99" in nowhere.having(DATABASE_URL=migrated_url).refusal("org", "list")
 
 
 def many(ask: Callable[[], TestResponse], count: int = 20) -> list[int]:
@@ -121,12 +121,14 @@ def test_many_requests_that_get_503_are_one_line_with_the_reason(
 
 
 def test_a_full_pool_is_called_so(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    migrated_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(postgres_log, "POOL_MAX", 1)
     monkeypatch.setattr(postgres_log, "POOL_WAIT_S", 1.0)
-    with container_at(url, tmp_path) as container:
-        migrate(container)
+    with container_at(migrated_url, tmp_path) as container:
         client = create_app(container).test_client()
         assert client.get("/readyz").status_code == 200
         with container.log.recorder.datastore.get_connection():  # type: ignore[attr-defined]  # Of PostgreSQL.

@@ -106,11 +106,16 @@ def test_one_that_is_told_to_end_is_not_ready_while_it_finishes(
 READ_ONLY = """
 mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"
 """
+# Each waits until it is told to begin; what ends it is said.
 COMMANDS = """
 import sys
 from app.cli.root import cli
 for command in sys.argv[1:]:
-    cli.main(command.split(), standalone_mode=False)
+    sys.stdin.readline()
+    try:
+        cli.main(command.split(), standalone_mode=False)
+    except Exception as error:
+        print(error, file=sys.stderr, flush=True)
 """
 
 
@@ -122,26 +127,22 @@ def test_keys_on_a_mount_that_nobody_may_write_are_enough_for_web_and_for_a_back
     keys = Path(shell.environment["SIGNING_KEYS"])
     shell.run("migrate")
 
-    def run(*commands: str) -> subprocess.Popen[str]:
-        """Run commands one after the other, in one process."""
-        mounted = ["/usr/bin/unshare", "--mount", "/bin/sh", "-c", READ_ONLY, str(keys)]
-        process = [sys.executable, "-c", COMMANDS, *commands]
-        environment = {**os.environ, **shell.environment}
-        return subprocess.Popen(
-            [*mounted, *process], env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True
-        )
-
     keys.mkdir(mode=0o700, parents=True)
-    with run("web") as empty:
-        assert empty.stderr is not None
-        assert "Read-only file system" in empty.stderr.read()
-    assert empty.returncode == 1
-    container = shell.container()
-    ensure_keys(container)
-    container.close()
+    mounted = ["/usr/bin/unshare", "--mount", "/bin/sh", "-c", READ_ONLY, str(keys)]
+    process = [sys.executable, "-c", COMMANDS, "web", f"backup {tmp_path}/copy", "web"]
+    environment, pipe = {**os.environ, **shell.environment}, subprocess.PIPE
     partner = Partner(f"http://127.0.0.1:{shell.environment['PORT']}", "", "")
-    with run(f"backup {tmp_path}/copy", "web") as web:
+    with subprocess.Popen(
+        [*mounted, *process], env=environment, cwd=ROOT, stdin=pipe, stderr=pipe, text=True
+    ) as web:
+        assert web.stdin is not None
+        assert web.stderr is not None
         try:
+            print(file=web.stdin, flush=True)
+            assert "Read-only file system" in web.stderr.readline()
+            with closing(shell.container()) as container:
+                ensure_keys(container)
+            print("\n", file=web.stdin, flush=True)
             wait_until(lambda: partner.ask("GET", "/readyz").status == 200, COMES_UP_S)
         finally:
             web.terminate()

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from app.security.keys import KeyRing
-from tests.app.security.rings import HandClock, ring_of
+from tests.app.security.rings import NOW, ring_of
+from tests.installation import SetClock
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> SetClock:
+    return SetClock(NOW)
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ring(directory: Path, clock: HandClock) -> KeyRing:
+def ring(directory: Path, clock: SetClock) -> KeyRing:
     made = ring_of(directory, clock)
     made.ensure()
     return made

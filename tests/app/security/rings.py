@@ -1,10 +1,10 @@
-"""What tests of tokens share: a clock moved by hand, a ring, and a ring in another process."""
+"""What tests of tokens share: a moment, a ring, and a ring in another process."""
 
 import atexit
 import json
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from shutil import copytree
@@ -12,32 +12,21 @@ from tempfile import TemporaryDirectory
 
 from app.security.key_file import Algorithm
 from app.security.keys import KeyRing
+from tests.installation import SetClock
 
 ROOT = Path(__file__).parents[3]
 RETIRE_AFTER_S = 3630
+NOW = datetime(2026, 11, 21, 3, 4, 5, 678901, tzinfo=UTC)
 ALGORITHMS: tuple[Algorithm, ...] = ("RS256", "ES256")
 
 
-class HandClock:
-    """A clock that moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 11, 21, 3, 4, 5, 678901, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def forward(self, **delta: float) -> None:
-        self.now += timedelta(**delta)
-
-
 def ring_of(
-    directory: Path, clock: HandClock, algorithm: Algorithm = "ES256", retire_after_s: int = 3630
+    directory: Path, clock: SetClock, algorithm: Algorithm = "ES256", retire_after_s: int = 3630
 ) -> KeyRing:
     return KeyRing(directory, algorithm, clock, retire_after_s)
 
 
-def ensured_ring(directory: Path, clock: HandClock, algorithm: Algorithm) -> KeyRing:
+def ensured_ring(directory: Path, clock: SetClock, algorithm: Algorithm) -> KeyRing:
     """Return a ring with its first key, which is made once: RSA takes a tenth of a second."""
     copytree(_first_key(algorithm, clock.now), directory)
     return ring_of(directory, clock, algorithm)

@@ -1,6 +1,5 @@
 """Every forged token is refused as Unauthorized, quickly, and without quoting the token."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from time import process_time
 
@@ -23,11 +22,10 @@ from app.security.tokens import (
 from domain.errors import Unauthorized
 from tests.app.security.forge import CLIENT_ID, ORGANIZATION, Forge, load
 from tests.app.security.hostile import honest_token, hostile_tokens
-from tests.app.security.rings import ALGORITHMS
+from tests.app.security.rings import ALGORITHMS, NOW
 
 ISSUER = "https://api.example/auth"
 AUDIENCE = "https://api.example"
-NOW = datetime(2026, 11, 21, 3, 4, 5, 678901, tzinfo=UTC)
 CPU_S_MAX = 0.25  # A thousand times what a refusal takes, so that a slow machine passes.
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 

@@ -9,12 +9,13 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from app.security.key_file import Algorithm, SigningKeysError
 from app.security.keys import KeyRing, Pepper
 from domain.cause import utc_now
-from tests.app.security.rings import ALGORITHMS, HandClock, ring_of
+from tests.app.security.rings import ALGORITHMS, ring_of
+from tests.installation import SetClock
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_first_start_makes_a_private_directory_and_one_key(
-    directory: Path, clock: HandClock, algorithm: Algorithm
+    directory: Path, clock: SetClock, algorithm: Algorithm
 ) -> None:
     ring = ring_of(directory, clock, algorithm)
     ring.ensure()
@@ -28,7 +29,7 @@ def test_the_first_start_makes_a_private_directory_and_one_key(
 
 
 def test_what_is_no_directory_of_our_own_is_refused_in_one_line_that_names_the_setting(
-    ring: KeyRing, directory: Path, clock: HandClock
+    ring: KeyRing, directory: Path, clock: SetClock
 ) -> None:
     for mode in (0o755, 0o750, 0o701, 0o770):
         directory.chmod(mode)
@@ -46,7 +47,7 @@ def spoil(content: bytes) -> list[bytes]:
 
 
 def test_a_file_that_is_no_key_stops_the_start_and_shows_nothing_of_itself(
-    ring: KeyRing, directory: Path, clock: HandClock
+    ring: KeyRing, directory: Path, clock: SetClock
 ) -> None:
     file = directory / f"{ring.signing_key().kid}.pem"
     whole = file.read_bytes()
@@ -62,7 +63,7 @@ def test_a_file_that_is_no_key_stops_the_start_and_shows_nothing_of_itself(
 
 
 def test_a_key_that_is_deleted_between_listing_and_reading_is_left_out(
-    ring: KeyRing, directory: Path, clock: HandClock
+    ring: KeyRing, directory: Path, clock: SetClock
 ) -> None:
     (directory / f"{'0' * 32}.pem").symlink_to("gone")
     again = ring_of(directory, clock)

@@ -13,8 +13,8 @@ from app.security import keys
 from app.security.key_file import RECHECK, SETTLE, SigningKeysError
 from app.security.keys import KeyRing, Pepper, WebhookKey
 from domain.blocking import WouldBlock, forbid_blocking
-from tests.app.security.rings import RETIRE_AFTER_S, HandClock, ring_of
-from tests.installation import PATIENCE_S
+from tests.app.security.rings import RETIRE_AFTER_S, ring_of
+from tests.installation import PATIENCE_S, SetClock
 from tests.log_lines import records_of, said_by
 
 
@@ -22,7 +22,7 @@ def states(ring: KeyRing) -> list[str]:
     return [key.state for key in ring.list()]
 
 
-def test_a_key_verifies_until_its_last_token_has_ended(ring: KeyRing, clock: HandClock) -> None:
+def test_a_key_verifies_until_its_last_token_has_ended(ring: KeyRing, clock: SetClock) -> None:
     old = ring.signing_key().kid
     clock.forward(days=400)
     ring.rotate()
@@ -35,7 +35,7 @@ def test_a_key_verifies_until_its_last_token_has_ended(ring: KeyRing, clock: Han
 
 
 def test_a_rotation_deletes_the_retired_keys_only(
-    ring: KeyRing, clock: HandClock, directory: Path
+    ring: KeyRing, clock: SetClock, directory: Path
 ) -> None:
     first = ring.signing_key().kid
     second = ring.rotate()
@@ -50,7 +50,7 @@ def test_a_rotation_deletes_the_retired_keys_only(
         assert ring.signing_key().kid == new_kid, "the clock was set back"
 
 
-def test_a_directory_names_its_first_key_for_good(ring: KeyRing, clock: HandClock) -> None:
+def test_a_directory_names_its_first_key_for_good(ring: KeyRing, clock: SetClock) -> None:
     first = ring.signing_key().kid
     for _ in range(2):
         ring.rotate()
@@ -61,7 +61,7 @@ def test_a_directory_names_its_first_key_for_good(ring: KeyRing, clock: HandCloc
 
 
 def test_no_crash_leaves_a_first_key_that_is_not_named(
-    directory: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+    directory: Path, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("write_file", "save_key"):  # It dies at the first, and then at the second step.
         with monkeypatch.context() as dying:
@@ -75,7 +75,7 @@ def test_no_crash_leaves_a_first_key_that_is_not_named(
 
 
 def test_another_algorithm_adds_a_key_and_its_retired_one_never_signs_again(
-    ring: KeyRing, directory: Path, clock: HandClock
+    ring: KeyRing, directory: Path, clock: SetClock
 ) -> None:
     first = ring.signing_key()
     clock.forward(days=1)
@@ -93,7 +93,7 @@ def test_another_algorithm_adds_a_key_and_its_retired_one_never_signs_again(
 
 @pytest.mark.parametrize(("before_s", "after_s"), [(150, 3630), (3630, 150)])
 def test_a_changed_lifetime_retires_no_key_before_its_longest_token(
-    directory: Path, clock: HandClock, before_s: int, after_s: int
+    directory: Path, clock: SetClock, before_s: int, after_s: int
 ) -> None:
     ring_of(directory, clock, retire_after_s=before_s).ensure()
     ring = ring_of(directory, clock, retire_after_s=after_s)
@@ -115,7 +115,7 @@ def test_the_set_of_public_keys_holds_no_private_member(ring: KeyRing) -> None:
 
 
 def test_a_fresh_key_verifies_elsewhere_although_the_clock_of_the_files_stands_still(
-    ring: KeyRing, directory: Path, clock: HandClock
+    ring: KeyRing, directory: Path, clock: SetClock
 ) -> None:
     os.utime(directory, (2**32, 2**32))  # In 2106: no change of today moves this time on.
     ring.list()
@@ -133,7 +133,7 @@ def test_a_key_is_parsed_once_however_often_the_directory_changes(ring: KeyRing)
 
 
 def test_unknown_kids_read_no_file(
-    ring: KeyRing, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+    ring: KeyRing, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ring.signing_key()
     reads: list[Path] = []
@@ -152,7 +152,7 @@ def test_unknown_kids_read_no_file(
     assert reads == []
 
 
-def test_a_ring_that_was_never_made_says_so(tmp_path: Path, clock: HandClock) -> None:
+def test_a_ring_that_was_never_made_says_so(tmp_path: Path, clock: SetClock) -> None:
     with pytest.raises(SigningKeysError, match="SIGNING_KEYS"):
         ring_of(tmp_path / "none", clock).signing_key()
     empty = tmp_path / "empty"
@@ -162,7 +162,7 @@ def test_a_ring_that_was_never_made_says_so(tmp_path: Path, clock: HandClock) ->
 
 
 def test_a_directory_that_was_emptied_is_said_once_until_it_is_mended(
-    ring: KeyRing, directory: Path, clock: HandClock, caplog: pytest.LogCaptureFixture
+    ring: KeyRing, directory: Path, clock: SetClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     kid = ring.signing_key().kid
     kept = (directory / f"{kid}.pem").rename(directory.with_name("away"))
@@ -178,7 +178,7 @@ def test_a_directory_that_was_emptied_is_said_once_until_it_is_mended(
 
 
 def test_a_directory_that_breaks_leaves_the_last_ring_in_use_until_it_is_mended(
-    ring: KeyRing, directory: Path, clock: HandClock, caplog: pytest.LogCaptureFixture
+    ring: KeyRing, directory: Path, clock: SetClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     kid = ring.signing_key().kid
     away = directory.rename(directory.with_name("away"))
@@ -196,7 +196,7 @@ def test_a_directory_that_breaks_leaves_the_last_ring_in_use_until_it_is_mended(
 
 
 def test_a_thread_that_must_not_wait_leaves_the_directory_to_others(
-    ring: KeyRing, clock: HandClock
+    ring: KeyRing, clock: SetClock
 ) -> None:
     kid = ring.signing_key().kid
     with forbid_blocking():
@@ -212,7 +212,7 @@ def test_a_thread_that_must_not_wait_leaves_the_directory_to_others(
 
 
 def test_it_has_the_directory_looked_at_before_a_look_ends(
-    ring: KeyRing, clock: HandClock, directory: Path
+    ring: KeyRing, clock: SetClock, directory: Path
 ) -> None:
     kid, due = ring.signing_key().kid, list[Callable[[], object]]()
     clock.forward(seconds=0.8)
@@ -254,7 +254,7 @@ class Mount:
 
 @pytest.fixture
 def mount(
-    ring: KeyRing, directory: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+    ring: KeyRing, directory: Path, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> Mount:
     """The mount of a ring whose next look is due."""
     ring.signing_key()
@@ -265,7 +265,7 @@ def mount(
 def test_a_directory_that_hangs_holds_one_thread_and_is_said_once(
     ring: KeyRing,
     mount: Mount,
-    clock: HandClock,
+    clock: SetClock,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -287,7 +287,7 @@ def test_a_directory_that_hangs_holds_one_thread_and_is_said_once(
 
 
 def test_a_ring_that_has_read_nothing_says_that_its_directory_hangs(
-    directory: Path, mount: Mount, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+    directory: Path, mount: Mount, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "READ_S", 0.01)
     newcomer = ring_of(directory, clock)
@@ -300,7 +300,7 @@ def test_a_ring_that_has_read_nothing_says_that_its_directory_hangs(
 
 
 def test_a_fresh_key_waits_for_the_look_of_another_thread_and_is_not_refused(
-    ring: KeyRing, directory: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+    ring: KeyRing, directory: Path, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "READ_S", PATIENCE_S)
     new_kid = ring_of(directory, clock).rotate()
@@ -324,7 +324,7 @@ def test_a_database_that_is_away_takes_no_key_that_has_agreed(
             raise ConnectionError
         return asked.pop()
 
-    key = WebhookKey(tmp_path, HandClock(), noted)
+    key = WebhookKey(tmp_path, SetClock(), noted)
     key.ensure()
     monkeypatch.setattr(keys, "BELIEVED_S", 0)
     with pytest.raises(ConnectionError):
@@ -337,7 +337,7 @@ def test_a_database_that_is_away_takes_no_key_that_has_agreed(
 
 
 def test_a_revoked_key_is_not_back_with_its_file_nor_does_it_revive_the_key_before_it(
-    ring: KeyRing, directory: Path, clock: HandClock
+    ring: KeyRing, directory: Path, clock: SetClock
 ) -> None:
     first, second = ring.signing_key().kid, ring.rotate()
     clock.forward(seconds=2 * RETIRE_AFTER_S)
@@ -356,7 +356,7 @@ def test_a_revoked_key_is_not_back_with_its_file_nor_does_it_revive_the_key_befo
 
 
 def test_a_renewed_key_is_the_newest_even_if_the_clock_was_set_back(
-    directory: Path, clock: HandClock
+    directory: Path, clock: SetClock
 ) -> None:
     pepper = Pepper(directory, clock, lambda: False)
     first = pepper.rotate()

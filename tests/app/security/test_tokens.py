@@ -14,7 +14,8 @@ from app.security.keys import KeyRing
 from app.security.tokens import LEEWAY_S, Claims, TokenIssuer, TokenVerifier
 from domain.errors import Unauthorized
 from tests.app.security.forge import GONE, Forge, load
-from tests.app.security.rings import ALGORITHMS, HandClock, ensured_ring, ring_of
+from tests.app.security.rings import ALGORITHMS, ensured_ring, ring_of
+from tests.installation import SetClock
 
 ISSUER = "https://api.example/auth"
 AUDIENCE = "https://api.example"
@@ -27,7 +28,7 @@ TOKEN_ID = UUID("b7b0c0de-1111-4222-8333-444455556666")
 class Office:
     """An issuer and a verifier that share a directory of keys, but no ring and no cache."""
 
-    def __init__(self, keys: KeyRing, elsewhere: KeyRing, clock: HandClock, pem: bytes) -> None:
+    def __init__(self, keys: KeyRing, elsewhere: KeyRing, clock: SetClock, pem: bytes) -> None:
         self.keys, self.clock, self.pem = keys, clock, pem
         self.issuer = TokenIssuer(keys, ISSUER, AUDIENCE, TTL_S, clock, new_id=lambda: TOKEN_ID)
         self.verifier = TokenVerifier(elsewhere, ISSUER, AUDIENCE, clock)
@@ -61,7 +62,7 @@ def algorithm() -> Algorithm:
 
 
 @pytest.fixture
-def office(directory: Path, clock: HandClock, algorithm: Algorithm) -> Office:
+def office(directory: Path, clock: SetClock, algorithm: Algorithm) -> Office:
     keys = ensured_ring(directory, clock, algorithm)
     pem = key_path(directory, keys.signing_key().kid).read_bytes()
     return Office(keys, ring_of(directory, clock, algorithm), clock, pem)

@@ -75,6 +75,7 @@ def test_followers_show_how_far_they_are_behind(process: Process) -> None:
     assert scrape(process)['follower_lag_events{name="wallets"}'] == 0
 
 
+@pytest.mark.any_database
 def test_a_read_model_is_as_late_as_it_was_last_at_the_end(installation: Installation) -> None:
     clock = SetClock()
     process = installation.process(clock)
@@ -99,6 +100,7 @@ def test_the_dispatcher_is_as_late_as_the_oldest_event_it_has_not_followed(
     assert scrape(process)['follower_lag_seconds{name="dispatcher"}'] == 90
 
 
+@pytest.mark.any_database
 def test_a_read_model_that_has_stopped_shows(process: Process) -> None:
     process.client(None)
     with process.views.writing() as connection:
@@ -165,6 +167,7 @@ def test_lookups_are_counted_by_their_source(installation: Installation) -> None
     assert scrape(process)['charges_total{kind="lookup"}'] == 2
 
 
+@pytest.mark.any_database
 def test_a_lookup_that_a_thread_does_again_is_counted_once(installation: Installation) -> None:
     process = installation.process(provider=CountingProvider(down=["+14150000001"]))
     organization_id = process.organization("0.01")  # It is enough for two.
@@ -213,6 +216,7 @@ def test_a_process_shows_only_what_it_does(process: Process) -> None:
     assert 'queue_messages{queue="lookup"}' in scrape(process, "clock")
 
 
+@pytest.mark.any_database
 def test_a_scrape_outlives_the_database(process: Process) -> None:
     with process.views.writing() as connection:
         connection.exec_driver_sql("DROP TABLE follower_positions")

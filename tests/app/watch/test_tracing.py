@@ -29,7 +29,7 @@ from tests.installation import wait_until
 from tests.plan_files import import_plans, plan
 from tests.scenarios.conftest import partner_of
 from tests.servers.databases import Databases
-from tests.support.collector import Collector, Seen, collector
+from tests.support.collector import Collector, Seen
 from tests.support.providers.esimgo import KEY, EsimGoServer
 
 ROOT = Path(__file__).parents[3]
@@ -42,7 +42,7 @@ ADDRESS = address_of(UUID(CALLER), b"a traveller's id")
 
 @pytest.fixture
 def collected() -> Iterator[Collector]:
-    with collector() as made:
+    with Collector() as made:
         yield made
 
 

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.accounts.approvals import WaitsForApproval
+from domain.accounts.operators import Operator
 from domain.cause import Cause
 from domain.errors import NotPossible
 from projections.audit.auditor import check_log
@@ -55,6 +56,7 @@ def test_of_many_who_decide_at_once_one_does(
     assert balance(process, organization) == 100_000 + LARGE * (won == ["approve"])
 
 
+@pytest.mark.any_database
 def test_the_slower_of_two_who_approve_is_told_that_it_was_done(
     process: Process, waiting: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +72,7 @@ def test_the_slower_of_two_who_approve_is_told_that_it_was_done(
         process.accounts.approve(waiting, by(process))
 
 
+@pytest.mark.any_database
 def test_what_a_payment_service_has_booked_is_not_booked_again(
     process: Process, organization: UUID, waiting: UUID
 ) -> None:
@@ -81,6 +84,7 @@ def test_what_a_payment_service_has_booked_is_not_booked_again(
     assert balance(process, organization) == 100_000 + LARGE
 
 
+@pytest.mark.any_database
 def test_a_reference_that_was_booked_before_the_limit_stays_booked(
     process: Process, organization: UUID
 ) -> None:
@@ -98,3 +102,24 @@ def test_first_limits_at_once_end_in_one_limit(process: Process) -> None:
     assert check_log(process.log).ok
     with pytest.raises(NotPossible, match="needs operators"):
         approvals.set_limit(None, process.cause())
+
+
+FREE = {"permit": lambda *_, **__: []}  # There is no limit.
+
+
+@pytest.mark.any_database
+def test_two_that_register_at_once_are_two_operators(process: Process) -> None:
+    operators, cause = process.operators, process.cause()
+    twins = iter(["twin"])
+
+    def meanwhile(operator: UUID) -> str:
+        for name in twins:
+            facts = {"may": ["money"], "key_for": lambda _: "b" * 64}
+            operators.register(cause, name=name, **facts, **FREE)
+        return operator.hex * 2
+
+    operators.register(cause, name="boss", may=["keys"], key_for=lambda _: "a" * 64, **FREE)
+    late = operators.register(cause, name="late", may=["money"], key_for=meanwhile, **FREE)
+    assert [each.name for each in operators.all()] == ["boss", "twin", "late"]
+    assert late.id == Operator.id_of(3)
+    assert late.key.key_hash == late.id.hex * 2

@@ -21,6 +21,7 @@ class Forgetful(Committer):
         raise Conflict(others[0].id)
 
 
+@pytest.mark.any_database
 def test_a_payment_whose_twin_is_lost_is_not_called_booked(process: Process) -> None:
     organization = process.organization("1.00")
     accounts = replace(process.accounts, committer=Forgetful(process.log))
@@ -41,6 +42,7 @@ class Overtaken(Committer):
         return super().commit(wallet_id, change, *others)
 
 
+@pytest.mark.any_database
 def test_of_two_at_once_one_has_booked_the_payment_and_the_other_finds_it(process: Process) -> None:
     organization = process.organization("1.00")
     asked = (organization, 1_000_000, "bank-2", process.cause())

@@ -10,7 +10,6 @@ from uuid import UUID, uuid4
 import pytest
 
 import domain.log.log
-from domain.accounts.currency import Ledger
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet
 from domain.errors import ConfigError, WrongCurrency
@@ -92,6 +91,7 @@ def test_a_fee_is_not_frozen_in_another_currency(process: Process, euros: Proces
     assert events(process)["MonthlyFee.Due"] == 0
 
 
+@pytest.mark.any_database
 def test_of_two_currencies_that_open_the_first_wallet_at_once_one_wins(
     process: Process, euros: Process
 ) -> None:
@@ -127,20 +127,6 @@ def test_a_log_of_an_older_release_has_the_currency_of_its_first_wallet(
     process.organization("1.00")
     process.organization("1.00")
     assert events(process)["Ledger.Opened"] == 1
-
-
-@pytest.mark.any_database
-def test_the_audit_finds_a_wallet_of_another_currency(process: Process) -> None:
-    process.organization()
-    process.log.append(Wallet.open(uuid4(), "EUR", process.cause()))
-    assert "its currency is not USD" in check_log(process.log).failures[0].reason
-
-
-@pytest.mark.any_database
-def test_the_audit_finds_a_ledger_of_another_currency(process: Process) -> None:
-    process.log.append(Wallet.open(uuid4(), "USD", process.cause()))
-    process.log.append(Ledger.open("EUR", process.cause()))
-    assert not check_log(process.log).ok
 
 
 def test_the_first_wallet_of_one_log_is_not_taken_for_that_of_another(tmp_path: Path) -> None:

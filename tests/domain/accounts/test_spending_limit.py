@@ -30,6 +30,7 @@ def spent(process: Process, organization_id: UUID) -> int:
     return spending(process, organization_id).spent_micros
 
 
+@pytest.mark.any_database
 def test_what_was_spent_in_the_month_counts_and_what_was_before_does_not(
     installation: Installation, provider: CountingProvider
 ) -> None:

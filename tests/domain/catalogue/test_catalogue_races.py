@@ -39,6 +39,7 @@ def interrupt(process: Process, meanwhile: Callable[[], object]) -> None:
     process.catalogue = Catalogue(process.log, known)
 
 
+@pytest.mark.any_database
 def test_an_import_that_was_overtaken_decides_anew(
     installation: Installation, process: Process
 ) -> None:
@@ -47,6 +48,7 @@ def test_an_import_that_was_overtaken_decides_anew(
     assert import_plans(process, plan("B", data_mb=5), plan("C")) == Imported(1, 1, 0)
 
 
+@pytest.mark.any_database
 def test_a_plan_that_was_renamed_meanwhile_is_not_taken_for_the_old_one(
     installation: Installation, process: Process
 ) -> None:

@@ -12,17 +12,17 @@ from tests.plan_files import import_plans, plan, refusal, stored
 pytestmark = pytest.mark.any_database
 
 
-def test_without_an_id_a_plan_is_known_by_owner_and_provider_id_whatever_its_name(
+def test_without_an_id_a_plan_is_known_by_owner_and_provider_id_else_by_its_name(
     process: Process,
 ) -> None:
-    owner = str(process.organization(""))
+    owner, chosen = str(process.organization("")), uuid4()
     import_plans(process, plan("Old"), plan("Old", organization_id=owner))
     renamed = plan("New", provider_plan_id="old")
     assert import_plans(process, renamed) == Imported(0, 1, 0)
     assert import_plans(process, renamed | {"organization_id": owner}) == Imported(0, 1, 0)
-
-
-def test_without_a_provider_id_a_plan_is_known_by_owner_and_name(process: Process) -> None:
+    import_plans(process, plan("A", id=str(chosen)))
+    assert import_plans(process, plan("A", data_mb=5)) == Imported(0, 1, 0)
+    assert process.log.get(Plan, chosen).terms.data_mb == 5, "an id of its own is found again"
     unconnected = plan("Soon", provider_plan_id=None)
     import_plans(process, unconnected)
     assert import_plans(process, unconnected | {"data_mb": 5}) == Imported(0, 1, 0)
@@ -38,13 +38,6 @@ def test_an_id_wins_over_everything_else(process: Process) -> None:
     assert (terms.name, terms.provider_plan_id) == ("A2", "b")
 
 
-def test_an_own_id_is_found_again_by_provider_id(process: Process) -> None:
-    chosen = uuid4()
-    import_plans(process, plan("A", id=str(chosen)))
-    assert import_plans(process, plan("A", data_mb=5)) == Imported(0, 1, 0)
-    assert process.log.get(Plan, chosen).terms.data_mb == 5
-
-
 def test_a_plan_that_several_are_known_as_needs_its_id(process: Process) -> None:
     ids = sorted(str(uuid4()) for _ in range(2))
     import_plans(process, *(plan("A", id=each) for each in ids))
@@ -55,21 +48,19 @@ def test_a_plan_that_several_are_known_as_needs_its_id(process: Process) -> None
     assert import_plans(process, plan("A", id=ids[1], data_mb=5)) == Imported(0, 1, 0)
 
 
-def test_a_plan_of_another_owner_is_not_taken_over(process: Process) -> None:
+def test_what_belongs_to_another_or_is_no_plan_is_not_taken_over(process: Process) -> None:
     owner, other = process.organization(""), process.organization("")
     import_plans(process, plan("Global"), plan("Own", organization_id=str(owner)))
     shared, own = stored(process, "Global").id, stored(process, "Own", owner).id
-    for taken, thief in ((own, other), (own, None), (shared, owner)):
-        organization_id = None if thief is None else str(thief)
-        assert refusal(process, plan("X", id=str(taken), organization_id=organization_id)) == [
-            'plans[0] "X": id: is the id of a plan that belongs to another organization'
+    for taken, thief, why in (
+        (own, str(other), "a plan that belongs to another organization"),
+        (own, None, "a plan that belongs to another organization"),
+        (shared, str(owner), "a plan that belongs to another organization"),
+        (owner, None, "something that is no plan"),
+    ):
+        assert refusal(process, plan("X", id=str(taken), organization_id=thief)) == [
+            f'plans[0] "X": id: is the id of {why}'
         ]
-
-
-def test_the_id_of_something_else_is_refused(process: Process) -> None:
-    assert refusal(process, plan("X", id=str(process.organization("")))) == [
-        'plans[0] "X": id: is the id of something that is no plan'
-    ]
 
 
 def test_an_identity_that_a_plan_has_given_up_is_not_guessed_at(process: Process) -> None:

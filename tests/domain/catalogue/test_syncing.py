@@ -125,14 +125,14 @@ def test_prices_to_come_stay(process: Process) -> None:
     assert updated.terms.later_prices == [later]
 
 
-def test_a_country_that_nobody_knows_is_left_out(process: Process) -> None:
-    (made,) = sync(process, replace(SMALL, coverage=(SuppliedCountry("ZZ"), FRANCE))).created
+def test_what_is_listed_twice_comes_once_and_a_country_that_nobody_knows_is_left_out(
+    process: Process,
+) -> None:
+    abroad = replace(SMALL, coverage=(SuppliedCountry("ZZ"), FRANCE))
+    synced = sync(process, abroad, replace(SMALL, name="Again"))
+    (made,) = synced.created
+    assert made.terms.name == "France 1 GB"
     assert [each.country_code for each in made.terms.coverage] == ["FR"]
-
-
-def test_a_plan_that_is_listed_twice_is_brought_once(process: Process) -> None:
-    synced = sync(process, SMALL, replace(SMALL, name="Again"))
-    assert [each.terms.name for each in synced.created] == ["France 1 GB"]
     assert [each.reason for each in synced.skipped] == [syncing.TWICE]
 
 

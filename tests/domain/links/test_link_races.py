@@ -1,14 +1,16 @@
-"""Many ask at once, over the threads of a running service: nobody pays twice or for nothing."""
+"""Others are always first, or a confirmation is lost: nobody pays twice or for nothing."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
 from domain.errors import Conflict, LinkBusy, ServiceUnavailable
 from domain.links import change_plans, failing
 from domain.links.link import Link
+from domain.links.plan_change import PlanChange
 from domain.log.log import RACES_MAX
 from tests.domain.buying import Buyer
 
@@ -55,3 +57,42 @@ def test_a_change_that_always_comes_second_gives_up_long_before_its_deadline(
     with pytest.raises(LinkBusy):
         buyer.change(link.id, add=[buyer.sell("Asia", "1.00")])
     assert len(tries) == RACES_MAX
+
+
+@pytest.fixture
+def link(buyer: Buyer) -> Link:
+    buyer.hire()
+    return buyer.own()
+
+
+def unconfirmed(real: Callable[..., int], lost: list[PlanChange]) -> Callable[..., int]:
+    """Let the first commit of a plan change land, and its confirmation get lost."""
+
+    def commit(*arguments: Any) -> int:
+        changes = [each for each in arguments if isinstance(each, PlanChange)]
+        is_first = bool(changes) and not lost
+        lost.extend(changes)  # Before it lands: workers commit as soon as they see it.
+        position = real(*arguments)
+        if is_first:
+            raise ServiceUnavailable
+        return position
+
+    return commit
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("price", ["1.00", "0.00"])
+def test_without_a_key_it_is_waited_for_and_not_begun_again(
+    buyer: Buyer, link: Link, price: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asia, before = buyer.sell("Asia", price), buyer.balance_micros
+    lost: list[PlanChange] = []
+    process = buyer.process
+    monkeypatch.setattr(process.committer, "commit", unconfirmed(process.committer.commit, lost))
+    monkeypatch.setattr(process.log, "append", unconfirmed(process.log.append, lost))
+    change, replayed = buyer.change(link.id, add=[asia])
+    assert not replayed
+    assert before - buyer.balance_micros == change.kept_micros
+    assert buyer.events()["plan_change.requested"] == 1
+    assert len(buyer.link(link.id).current_activations) == 2
+    buyer.check()

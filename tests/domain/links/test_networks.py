@@ -110,7 +110,9 @@ def left(buyer: Buyer, installation: Installation) -> Link:
     return link
 
 
-def test_a_link_without_its_network_is_shown_as_last_seen(buyer: Buyer, left: Link) -> None:
+def test_a_link_without_its_network_is_shown_as_last_seen_and_nothing_of_it_is_sold(
+    buyer: Buyer, left: Link
+) -> None:
     reading = buyer.process.link_readings.read(left, buyer.process.cause(), live=True)
     assert (reading.stale, reading.status, len(reading.plans)) == (True, "active", 1)
     assert buyer.process.link_readings.status(left, live=False).is_stale
@@ -118,16 +120,17 @@ def test_a_link_without_its_network_is_shown_as_last_seen(buyer: Buyer, left: Li
         buyer.process.link_readings.status(left, live=True)
     with pytest.raises(NotSupportedByNetwork):
         buyer.switch(left.id, "suspended")
+    not_sold(buyer, left, left.requested.plan.plan_id, NOT_SOLD)
 
 
-def test_nothing_of_a_network_that_is_not_configured_is_sold(buyer: Buyer, left: Link) -> None:
-    plan_id = left.requested.plan.plan_id
+def not_sold(buyer: Buyer, link: Link, plan_id: UUID, why: str) -> None:
+    """Expect that a plan is sold neither with a new link nor for one that is there."""
     with pytest.raises(ValidationFailed) as refused:
         buyer.create(plan_id)
-    assert refused.value.details["plan_id"] == [NOT_SOLD]
+    assert refused.value.details["plan_id"] == [why]
     with pytest.raises(ValidationFailed) as refused:
-        buyer.change(left.id, add=[plan_id])
-    assert refused.value.details["add.0"] == [NOT_SOLD]
+        buyer.change(link.id, add=[plan_id])
+    assert refused.value.details["add.0"] == [why]
 
 
 def test_open_work_waits_until_its_network_is_configured_again(
@@ -188,12 +191,7 @@ def _requested(buyer: Buyer) -> UUID:
 def test_a_drained_network_sells_nothing_and_serves_its_links(buyer: Buyer) -> None:
     link, more = buyer.own("Asia", network=SECOND), buyer.sell("Asia more", network=SECOND)
     buyer.process.drain(SECOND)
-    with pytest.raises(ValidationFailed) as refused:
-        buyer.create(more)
-    assert refused.value.details["plan_id"] == [DRAINED]
-    with pytest.raises(ValidationFailed) as refused:
-        buyer.change(link.id, add=[more])
-    assert refused.value.details["add.0"] == [DRAINED]
+    not_sold(buyer, link, more, DRAINED)
     assert buyer.switch(link.id, "suspended").status == "suspended"
     assert buyer.own().network == SIMULATED
     buyer.process.drain(SECOND, end=True)
@@ -210,18 +208,15 @@ def test_work_that_is_open_when_its_network_is_drained_is_finished(buyer: Buyer)
     assert created.result()[0].activated_at is not None
 
 
-def test_drained_lookup_providers_are_asked_nothing(buyer: Buyer) -> None:
+def test_drained_providers_are_asked_nothing_also_while_the_log_is_away(
+    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert buyer.process.provider.is_up()
-    buyer.process.drain("offline")
+    for each in ("offline", SECOND):
+        buyer.process.drain(each)
     assert not buyer.process.provider.is_up()
     with pytest.raises(Unavailable, match="drained"):
         buyer.process.provider.look_up(buyer.organization_id, "+14155550100")
-
-
-def test_what_was_known_of_drained_providers_holds_while_the_log_is_away(
-    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    buyer.process.drain(SECOND)
     monkeypatch.setattr(buyer.process.log, "find_all", None)
     with pytest.raises(TypeError):
         buyer.process.gate.refresh()

@@ -221,6 +221,7 @@ def test_those_who_race_for_one_status_tell_the_network_once(buyer: Buyer, link:
     expect(buyer, link, "suspended")
 
 
+@pytest.mark.any_database
 @pytest.mark.usefixtures("long_calls")
 def test_those_who_race_for_both_leave_log_and_network_of_one_mind(
     buyer: Buyer, link: Link

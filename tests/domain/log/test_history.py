@@ -24,25 +24,13 @@ def history(log: Log) -> list[Event]:
     return [*log.history(ORGANIZATION)]
 
 
-@pytest.mark.parametrize(
-    ("minute", "fee_micros", "status"),
-    [
-        (0, 0, "active"),
-        (9, 0, "active"),
-        (10, 1, "active"),
-        (15, 1, "suspended"),
-        (99, 2, "suspended"),
-    ],
-)
-def test_it_is_what_its_events_up_to_that_moment_made_of_it(
-    history: list[Event], minute: int, fee_micros: int, status: str
-) -> None:
-    then = as_of(Organization, history, cause(minute).at)
-    assert (then.monthly_link_fee_micros, then.status) == (fee_micros, status)
-
-
-def test_it_is_not_there_before_its_first_event(history: list[Event]) -> None:
-    assert as_of(Organization, history, START - MICROSECOND) is None
+def test_it_is_what_its_events_up_to_that_moment_made_of_it(history: list[Event]) -> None:
+    expected = {0: (0, "active"), 9: (0, "active"), 10: (1, "active")}
+    expected |= {15: (1, "suspended"), 99: (2, "suspended")}
+    for minute, (fee_micros, status) in expected.items():
+        then = as_of(Organization, history, cause(minute).at)
+        assert (then.monthly_link_fee_micros, then.status) == (fee_micros, status)
+    assert as_of(Organization, history, START - MICROSECOND) is None, "it is not there yet"
 
 
 def test_an_event_of_a_clock_that_was_set_back_goes_with_the_one_before_it(log: Log) -> None:

@@ -121,6 +121,7 @@ def test_an_answer_that_holds_nothing_to_pay_for_costs_nothing(make: Callable[..
     ]
 
 
+@pytest.mark.any_database
 def test_an_answer_may_not_be_older_than_asked_for(desk: Desk) -> None:
     desk.answers.one(ORGANIZATION, NUMBER)
     desk.clock.forward(seconds=60)

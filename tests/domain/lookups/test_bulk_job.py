@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
-from domain.lookups.bulk_job import STARTS_MAX, BulkJob
+from domain.lookups.bulk_job import STARTS_MAX, BulkJob, PersonalNumbers
+from tests.domain.asking import Asker
 from tests.domain.build import bulk_job, cause
 from tests.domain.test_guards import cancelled, completed, failed, started
+from tests.installation import CountingProvider, Installation, numbers
 from tests.story import Story, fact
 
 
@@ -42,3 +45,19 @@ def test_a_cancelled_job_has_nothing_open_and_gives_back_what_was_not_done() -> 
     job = story.aggregate
     assert (job.open_items(0), job.still_open()) == ([], None)
     assert [given_back for _, given_back in job.paid()] == [40_000]
+
+
+@pytest.fixture
+def asker(installation: Installation) -> Asker:
+    return Asker(installation, CountingProvider(), "10.00")
+
+
+@pytest.mark.any_database
+def test_the_numbers_are_kept_sealed_and_in_order(asker: Asker) -> None:
+    wanted = numbers(20)[::-1]
+    job_id, _ = asker.create(wanted)
+    job = asker.process.log.get(BulkJob, job_id)
+    stored = asker.process.log.recorder.select_events(job_id)
+    assert not any(number[1:].encode() in each.state for number in wanted for each in stored)
+    clear = asker.process.vault.open(asker.organization_id, job_id, job.created.personal)
+    assert msgspec.json.decode(clear, type=PersonalNumbers).phone_numbers == wanted

@@ -73,6 +73,7 @@ def test_fifty_jobs_at_once_do_not_pass_the_bound(process: Process) -> None:
         assert Counter(pool.map(ask, range(50))) == {"accepted": 10, "refused": 40}
 
 
+@pytest.mark.any_database
 def test_twins_of_one_key_are_one_job_where_there_is_room_for_one(process: Process) -> None:
     one = process.organization("100.00")
     with ThreadPoolExecutor(8) as pool:

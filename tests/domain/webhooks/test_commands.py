@@ -41,6 +41,7 @@ def test_no_event_holds_an_address_in_clear(process: Process) -> None:
     assert b"s3cret" not in stored
 
 
+@pytest.mark.any_database
 def test_the_erasure_of_months_leaves_an_address_and_its_key_ends_it(process: Process) -> None:
     owner = process.organization()
     endpoint = made(process, owner)

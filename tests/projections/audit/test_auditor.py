@@ -17,6 +17,7 @@ from tests.projections.looking import register, tables
 from tests.support.erasing import erase_months
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("seed", [21, pytest.param(22, marks=pytest.mark.soak)])
 def test_a_history_that_was_lived_has_no_failure(process: Process, seed: int) -> None:
     life = Life(process, seed)

@@ -4,6 +4,8 @@ import re
 import tracemalloc
 from collections.abc import Callable
 from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -17,40 +19,13 @@ from domain.log.log import Stored, decoded
 from domain.log.mapper import MsgspecMapper
 from domain.lookups.bulk_job import BulkJob
 from projections.audit.rules import Rules
-from tests.projections.crimes import (
-    adjustments,
-    ends,
-    esims,
-    ids,
-    link_plans,
-    links,
-    monthly_fees,
-    months,
-    operators,
-    orders,
-    plan_changes,
-    refunds_by_hand,
-    reversals,
-    settlements,
-    wallets_and_jobs,
-    webhooks,
-)
+from tests.projections.crimes import ends, operators, orders
 from tests.projections.forgery import ITEM_MICROS, SEALED
-from tests.projections.link_forgery import Crime, LinkForger, first_of
+from tests.projections.link_forgery import Crime, Crimes, LinkForger, first_of
 
-KINDS = (
-    adjustments,
-    operators,
-    ids,
-    wallets_and_jobs,
-    links,
-    link_plans,
-    plan_changes,
-    esims,
-    orders,
-)
-KINDS += (monthly_fees, months, refunds_by_hand, ends, webhooks, reversals, settlements)
-CRIMES = [each for kind in KINDS for each in kind.CRIMES]
+FILES = sorted(Path(operators.__file__).parent.glob("*.py"))
+KINDS = [import_module(f"tests.projections.crimes.{each.stem}") for each in FILES]
+CRIMES: Crimes = [each for kind in KINDS for each in getattr(kind, "CRIMES", ())]
 
 
 @pytest.fixture

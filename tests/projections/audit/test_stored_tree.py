@@ -85,6 +85,7 @@ def check_path(
     assert root_from_path(leaves[index], index, size, path) == root_of(leaves[:size])
 
 
+@pytest.mark.any_database
 def test_without_its_position_it_goes_on_behind_the_last_leaf(process: Process) -> None:
     register(process, 3)
     process.tree_builder.catch_up()

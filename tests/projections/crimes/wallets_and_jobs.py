@@ -1,7 +1,9 @@
 """What breaks the invariants of wallets, deposits, lookups and jobs."""
 
 from typing import Any, cast
+from uuid import uuid4
 
+from domain.accounts.currency import Ledger
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.spending import Spending
 from domain.accounts.wallet import Reference, Wallet
@@ -133,8 +135,10 @@ def an_item_that_ends_after_its_job_was_cancelled(forger: LinkForger) -> int:
     return forger.write(forged(late, originator_version=3))
 
 
-UNSAID = "no event before it says so"
+UNSAID, WRONG_CURRENCY = "no event before it says so", "its currency is not USD"
 CRIMES: Crimes = [
+    (lambda f: f.write(*Wallet.open(uuid4(), "EUR", f.cause).collect_events()), WRONG_CURRENCY),
+    (lambda f: f.write(*Ledger.open("EUR", f.cause).collect_events()), WRONG_CURRENCY),
     (lambda f: charged(f, balance_micros=1_000_000), "its balance is not"),
     (lambda f: charged(f, sequence=3), "its sequence is not 3"),
     (a_stream_that_begins_in_the_midst, "version 1 of its stream is missing"),

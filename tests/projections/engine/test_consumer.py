@@ -205,6 +205,7 @@ def test_without_a_position_of_this_log_and_version_it_begins_anew(
     assert place_of(process, first.name).version == 2
 
 
+@pytest.mark.any_database
 def test_a_position_moves_now_and_then_where_nothing_is_asked(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def test_it_does_not_write_at_every_look(
     assert caught_up_at(process) == before
 
 
+@pytest.mark.any_database
 def test_it_stands_still_while_more_waits_than_one_batch(
     process: Process, projector: Projector, clock: SetClock
 ) -> None:

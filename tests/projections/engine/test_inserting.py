@@ -1,6 +1,7 @@
 """Rows that are written many at once stand there as rows that are written one by one."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 from uuid import UUID
 
@@ -67,52 +68,46 @@ def written(connection: Connection) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["name"], row["owner"]))
 
 
-@pytest.mark.parametrize("count", SIZES)
 @pytest.mark.parametrize("write", [insert_many, insert_new, upsert])
-@pytest.mark.parametrize("make", [thing, bare])
-def test_each_row_is_there_as_it_was_given(
-    connection: Connection, write: Any, make: Any, count: int
-) -> None:
-    rows = [make(number) for number in range(count)]
-    write(connection, THINGS, rows)
-    assert written(connection) == rows
+def test_each_row_is_there_as_it_was_given(connection: Connection, write: Any) -> None:
+    for make, count in product((thing, bare), SIZES):
+        rows = [make(number) for number in range(count)]
+        write(connection, THINGS, rows)
+        assert written(connection) == rows
+        connection.execute(THINGS.delete())
+    write(None, THINGS, [])  # No rows are no statement.
 
 
-@pytest.mark.parametrize("count", SIZES)
 def test_a_row_with_a_known_key_is_replaced_but_for_columns_that_are_not_given(
-    connection: Connection, count: int
+    connection: Connection,
 ) -> None:
-    rows = [thing(number) for number in range(count)]
-    upsert(connection, THINGS, rows)
     given = ("owner", "name", "at", "switched")
-    changed = [{name: row[name] for name in given} | {"at": -1, "switched": None} for row in rows]
-    upsert(connection, THINGS, [*changed, {**changed[0], "name": "new"}])
-    assert written(connection) == [
-        *({**old, **new} for old, new in zip(rows, changed, strict=True)),
-        {**dict.fromkeys(thing(0)), **changed[0], "name": "new"},
-    ]
+    for count in SIZES:
+        rows = [thing(number) for number in range(count)]
+        upsert(connection, THINGS, rows)
+        changed = [{n: row[n] for n in given} | {"at": -1, "switched": None} for row in rows]
+        upsert(connection, THINGS, [*changed, {**changed[0], "name": "new"}])
+        assert written(connection) == [
+            *({**old, **new} for old, new in zip(rows, changed, strict=True)),
+            {**dict.fromkeys(thing(0)), **changed[0], "name": "new"},
+        ]
+        connection.execute(THINGS.delete())
 
 
-@pytest.mark.parametrize("count", SIZES)
-def test_a_row_with_a_known_key_can_be_left_as_it_is(connection: Connection, count: int) -> None:
-    rows = [thing(number) for number in range(count)]
-    insert_many(connection, THINGS, rows[: count // 2])
-    insert_new(connection, THINGS, [*({**row, "at": -1} for row in rows[: count // 2]), *rows])
-    assert written(connection) == rows
+def test_a_row_with_a_known_key_can_be_left_as_it_is(connection: Connection) -> None:
+    for count in SIZES:
+        rows = [thing(number) for number in range(count)]
+        known = rows[: count // 2]
+        insert_many(connection, THINGS, known)
+        insert_new(connection, THINGS, [*({**row, "at": -1} for row in known), *rows])
+        assert written(connection) == rows
+        connection.execute(THINGS.delete())
 
 
-@pytest.mark.parametrize("write", [insert_many, insert_new, upsert])
-def test_no_rows_are_no_statement(write: Any) -> None:
-    write(None, THINGS, [])
-
-
-@pytest.mark.parametrize("count", SIZES)
-@pytest.mark.parametrize("write", [insert_many, insert_new, upsert])
-def test_what_the_database_refuses_is_raised_as_the_library_raises_it(
-    process: Process, write: Any, count: int
-) -> None:
+def test_what_the_database_refuses_is_raised_as_the_library_raises_it(process: Process) -> None:
     with process.views.writing() as making:
         THINGS.create(making)
-    rows = [{**thing(number), "at": None} for number in range(count)]
-    with pytest.raises(IntegrityError), process.views.writing() as writing:
-        write(writing, THINGS, rows)
+    for write, count in product((insert_many, insert_new, upsert), SIZES):
+        rows = [{**thing(number), "at": None} for number in range(count)]
+        with pytest.raises(IntegrityError), process.views.writing() as writing:
+            write(writing, THINGS, rows)

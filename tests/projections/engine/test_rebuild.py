@@ -148,6 +148,7 @@ def test_a_model_that_has_stopped_is_mended_by_its_rebuild(process: Process) -> 
     assert len(rows(process)["wallets"]) == 1
 
 
+@pytest.mark.any_database
 def test_a_rebuild_catches_up_with_what_the_live_model_has_seen_meanwhile(process: Process) -> None:
     organization_id = process.organization("1.00")
     process.projector.catch_up()

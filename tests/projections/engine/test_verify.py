@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Table
 
 from domain.accounts.organization import SCOPES
 from projections.engine.verify import differences
-from tests.installation import Process
+from tests.installation import Process, on_sqlite
 from tests.plan_files import import_plans, plan
 from tests.projections.histories import DOWN
 from tests.projections.looking import place_of, register
@@ -65,7 +65,7 @@ def found(process: Process) -> list[str]:
     return [failure.reason for failure in report.failures]
 
 
-@pytest.mark.parametrize("damage", [change, lose, add])
+@pytest.mark.parametrize("damage", [on_sqlite(change), lose, on_sqlite(add)])
 def test_a_damaged_row_is_found_in_every_table(full: Process, damage: Damage) -> None:
     by_name = {each.name: each for model in full.models for each in model.tables}
     with full.views.writing() as connection:

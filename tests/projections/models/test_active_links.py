@@ -4,6 +4,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import pytest
+
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import LinkSteps
 
@@ -35,6 +37,7 @@ def test_a_span_has_its_first_moment_and_not_its_last(
         assert active(process, organization_id, moment) == expected
 
 
+@pytest.mark.any_database
 def test_a_span_lasts_until_the_link_is_otherwise_or_ends(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -55,6 +58,7 @@ def test_a_span_lasts_until_the_link_is_otherwise_or_ends(
         assert bool(active(process, organization_id, moment)) is expected, moment
 
 
+@pytest.mark.any_database
 def test_a_link_counts_once_after_a_clock_was_set_back(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:

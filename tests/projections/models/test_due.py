@@ -33,6 +33,7 @@ def oldest(process: Process) -> datetime | None:
     return process.ask(process.due_list.oldest)
 
 
+@pytest.mark.any_database
 def test_what_was_begun_before_the_clock_was_set_back_is_due(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -61,6 +62,7 @@ def test_a_link_is_due_by_its_step_until_it_is_active(
         assert due_in_s(process, life.id) == seconds
 
 
+@pytest.mark.any_database
 def test_a_lost_order_is_due_when_it_is_settled_and_then_until_all_is_given_back(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:

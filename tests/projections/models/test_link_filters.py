@@ -100,6 +100,7 @@ def _key(sort: str | None) -> Any:
     return key
 
 
+@pytest.mark.any_database
 def test_a_link_ends_with_the_last_plan_that_has_data_left(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:

@@ -30,6 +30,7 @@ def test_a_link_that_a_fee_names_twice_has_it_once_and_for_its_owner_only(life: 
     assert history(life, life.process.organization()) == []
 
 
+@pytest.mark.any_database
 def test_the_moment_comes_before_the_sequence(life: LinkSteps, clock: SetClock) -> None:
     """After a clock was set back the newer entry has the older moment."""
     clock.forward(hours=-1)

@@ -100,6 +100,7 @@ def test_nobody_waits_before_the_last_failure_that_is_allowed(
     assert elsewhere.wait_s("cl_1 192.0.2.2", "192.0.2.2") == 0
 
 
+@pytest.mark.any_database
 def test_the_wait_is_to_the_end_of_the_window_in_whole_seconds(
     process: Process, clock: SetClock
 ) -> None:
@@ -110,6 +111,7 @@ def test_the_wait_is_to_the_end_of_the_window_in_whole_seconds(
         clock.forward(seconds=-elapsed_s)
 
 
+@pytest.mark.any_database
 def test_a_window_begins_with_its_first_failure(process: Process, clock: SetClock) -> None:
     fail(process, FAILURES_MAX - 1)
     clock.forward(seconds=60)
@@ -171,9 +173,8 @@ def test_a_script_ends_in_time_or_by_the_next_one(process: Process, clock: SetCl
     assert counters.next_failure(KEY, of("lookup")) is None
 
 
-def test_what_is_said_of_fewer_attempts_comes_first(
-    process: Process,
-) -> None:
+@pytest.mark.any_database
+def test_what_is_said_of_fewer_attempts_comes_first(process: Process) -> None:
     counters, fewer, fewest = process.counters, "lookup key_prefix ci-", "lookup key_prefix ci-1"
     for name, how in (("lookup", "slow"), (fewest, "no_data"), (fewer, "malformed")):
         counters.script_failure(KEY, name, how, 1, None)
@@ -221,6 +222,7 @@ def test_a_burst_goes_at_once_and_the_others_one_after_the_other(
     assert [turn() for _ in range(4)] == pytest.approx([0, 0, 0, 0.1])
 
 
+@pytest.mark.any_database
 def test_who_cannot_wait_takes_no_turn(turn: Callable[..., float | None]) -> None:
     for _ in range(4):
         turn()
@@ -236,6 +238,7 @@ def test_processes_share_the_pace(installation: Installation, clock: SetClock) -
 # All of them.
 
 
+@pytest.mark.any_database
 def test_a_clock_that_was_set_back_holds_nobody(
     process: Process, clock: SetClock, turn: Callable[..., float | None]
 ) -> None:

@@ -18,7 +18,7 @@ from workers import schedule
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LATER = NOON + timedelta(days=365)
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
-ROWS = 100_000
+ROWS = 30_000
 PART = 2_000
 # Each row is found, locked and changed along an index. Whoever looks in each part at all that are
 # left reads many times as much.

@@ -30,11 +30,19 @@ def test_an_answer_is_kept_whole_for_every_process(
 
 
 def test_a_newer_answer_replaces_the_older_one(process: Process) -> None:
-    later = NOON + timedelta(hours=1)
-    newer = answer(at=later, name="Other Mobile")
-    for each in (answer(), newer):
-        process.lookup_cache.save(ORGANIZATION, [each])
-    assert process.lookup_cache.load(ORGANIZATION, [NUMBER], NOON) == {NUMBER: newer}
+    """Also the last of two that are saved at once; one that is broken is not found."""
+    cache, later = process.lookup_cache, NOON + timedelta(hours=1)
+    for older, newer in (
+        ([answer()], [answer(at=later, name="Other Mobile")]),
+        ([], [answer(), answer(name="Third Mobile")]),
+    ):
+        owner = uuid4()
+        for each in (older, newer):
+            cache.save(owner, each)
+        assert cache.load(owner, [NUMBER], NOON) == {NUMBER: newer[-1]}
+    with process.stores.writing() as connection:
+        connection.exec_driver_sql("UPDATE lookup_cache SET answer = 'broken'")
+    assert cache.load(owner, [NUMBER], NOON) == {}
 
 
 def test_old_answers_are_forgotten_for_all_or_for_one_organization(process: Process) -> None:
@@ -47,16 +55,3 @@ def test_old_answers_are_forgotten_for_all_or_for_one_organization(process: Proc
     assert cache.forget(later) == 1
     assert cache.forget(later) == 0
     assert set(cache.load(other, [NUMBER, "+14155550101"], NOON)) == {"+14155550101"}
-
-
-def test_an_answer_that_is_broken_is_not_found(process: Process) -> None:
-    process.lookup_cache.save(ORGANIZATION, [answer()])
-    with process.stores.writing() as connection:
-        connection.exec_driver_sql("UPDATE lookup_cache SET answer = 'broken'")
-    assert process.lookup_cache.load(ORGANIZATION, [NUMBER], NOON) == {}
-
-
-def test_of_a_number_that_was_answered_twice_the_last_answer_is_kept(process: Process) -> None:
-    newer = answer(name="Other Mobile")
-    process.lookup_cache.save(ORGANIZATION, [answer(), newer])
-    assert process.lookup_cache.load(ORGANIZATION, [NUMBER], NOON) == {NUMBER: newer}

@@ -74,23 +74,23 @@ def is_waiting(process: Process) -> bool:
 
 
 @postgresql_only("SQLite has one writer at a time")
-@pytest.mark.parametrize("way", WAYS)
-def test_rows_are_locked_in_the_order_of_their_keys(installation: Installation, way: str) -> None:
-    table, filled, act = WAYS[way]
-    process, other = installation.process(), installation.process()
-    with other.views.writing() as connection:
-        connection.execute(text(f"INSERT INTO {table} {filled}"))  # Our own words.
-    rows = text(f"SELECT {KEY[table]} FROM {table} ORDER BY 1 FOR UPDATE SKIP LOCKED")  # noqa: S608  # As above.
-    fifth = text(f"SELECT 1 FROM {table} WHERE {KEY[table]}::text LIKE '%5' FOR UPDATE")  # noqa: S608  # As above.
-    with ThreadPoolExecutor(1) as pool:
+def test_rows_are_locked_in_the_order_of_their_keys(installation: Installation) -> None:
+    process, other, third = (installation.process() for _ in range(3))
+    for way, (table, filled, act) in WAYS.items():
         with other.views.writing() as connection:
-            connection.execute(fifth)
-            acting = pool.submit(act, process)
-            wait_until(lambda: is_waiting(process))
-            with installation.process().views.writing() as third:
-                free = [str(key)[-1] for (key,) in third.execute(rows)]
-        acting.result(PATIENCE_S)
-    assert free == ["6", "7", "8", "9"]
+            connection.execute(text(f"TRUNCATE {table}"))
+            connection.execute(text(f"INSERT INTO {table} {filled}"))  # Our own words.
+        rows = text(f"SELECT {KEY[table]} FROM {table} ORDER BY 1 FOR UPDATE SKIP LOCKED")  # noqa: S608  # As above.
+        fifth = text(f"SELECT 1 FROM {table} WHERE {KEY[table]}::text LIKE '%5' FOR UPDATE")  # noqa: S608  # As above.
+        with ThreadPoolExecutor(1) as pool:
+            with other.views.writing() as connection:
+                connection.execute(fifth)
+                acting = pool.submit(act, process)
+                wait_until(lambda: is_waiting(process))
+                with third.views.writing() as looking:
+                    free = [str(key)[-1] for (key,) in looking.execute(rows)]
+            acting.result(PATIENCE_S)
+        assert free == ["6", "7", "8", "9"], way
 
 
 def test_a_clock_whose_links_cannot_be_asked_for_has_not_moved(installation: Installation) -> None:

@@ -47,25 +47,28 @@ def test_a_reading_is_kept_whole_for_every_process(
         assert each.readings.load([]) == {}
 
 
-@pytest.mark.parametrize("first", [NOON, LATER])
-def test_an_older_reading_never_replaces_a_newer_one(process: Process, first: datetime) -> None:
-    second = LATER if first == NOON else NOON
-    for at in (first, second):
-        process.readings.save_usage(ORGANIZATION, LINK, usage(at, used_mb=at.microsecond))
-        process.readings.save_status(ORGANIZATION, LINK, status(at, connected=at == LATER))
-    found = process.readings.load([LINK])[LINK]
-    assert found == NetworkReading(usage(LATER, used_mb=1), status(LATER))
-
-
-def test_usage_and_status_have_each_an_age_of_their_own(process: Process) -> None:
-    process.readings.save_usage(ORGANIZATION, LINK, usage(LATER))
-    process.readings.save_status(ORGANIZATION, LINK, status(NOON))
-    process.readings.save_usage(ORGANIZATION, LINK, usage(NOON, used_mb=99))
-    assert process.readings.load([LINK])[LINK] == NetworkReading(usage(LATER), status(NOON))
+def test_an_older_reading_never_replaces_a_newer_one(process: Process) -> None:
+    """Usage and status have each an age of their own."""
+    readings = process.readings
+    for moments in ((NOON, LATER), (LATER, NOON)):
+        link_id = uuid4()
+        for at in moments:
+            readings.save_usage(ORGANIZATION, link_id, usage(at, used_mb=at.microsecond))
+            readings.save_status(ORGANIZATION, link_id, status(at, connected=at == LATER))
+        newer = NetworkReading(usage(LATER, used_mb=1), status(LATER))
+        assert readings.load([link_id]) == {link_id: newer}
+    readings.save_usage(ORGANIZATION, LINK, usage(LATER))
+    readings.save_status(ORGANIZATION, LINK, status(NOON))
+    readings.save_usage(ORGANIZATION, LINK, usage(NOON, used_mb=99))
+    assert readings.load([LINK])[LINK] == NetworkReading(usage(LATER), status(NOON))
 
 
 def test_a_msisdn_that_was_told_once_stays_until_another_is_told(process: Process) -> None:
+    """It stands in its column only."""
     process.readings.save_usage(ORGANIZATION, LINK, usage())
+    with process.stores.reading() as connection:
+        (row,) = connection.exec_driver_sql("SELECT msisdn, usage FROM network_readings").all()
+    assert (row.msisdn, json.loads(row.usage)["msisdn"]) == (MSISDN, None)
     process.readings.save_usage(ORGANIZATION, LINK, usage(LATER, msisdn=None))
     assert process.readings.load([LINK])[LINK].usage == usage(LATER, msisdn=MSISDN)
     changed = usage(LATER, msisdn="+88351")
@@ -74,28 +77,16 @@ def test_a_msisdn_that_was_told_once_stays_until_another_is_told(process: Proces
     assert process.readings.with_msisdn(ORGANIZATION, MSISDN, 9) == []
 
 
-def test_the_msisdn_stands_in_its_column_only(process: Process) -> None:
-    process.readings.save_usage(ORGANIZATION, LINK, usage())
-    with process.stores.reading() as connection:
-        (row,) = connection.exec_driver_sql("SELECT msisdn, usage FROM network_readings").all()
-    assert row.msisdn == MSISDN
-    assert json.loads(row.usage)["msisdn"] is None
-
-
-@pytest.mark.parametrize(
-    ("part", "expected"),
-    [("+883", 3), ("12345678", 1), ("00", 3), ("%", 0), ("_", 0), ("\\", 0), ("9999", 0)],
-)
-def test_links_are_found_by_a_part_of_their_msisdn(
-    process: Process, part: str, expected: int
-) -> None:
+def test_links_are_found_by_a_part_of_their_msisdn(process: Process) -> None:
     links = sorted(uuid4() for _ in range(3))
     for link_id, end in zip(links, ("12345678", "22222222", "33333333"), strict=True):
         process.readings.save_usage(ORGANIZATION, link_id, usage(msisdn=f"+8835100{end}"))
     process.readings.save_usage(uuid4(), uuid4(), usage())
-    assert process.readings.with_msisdn(ORGANIZATION, part, 9) == links[:expected]
-    assert process.readings.with_msisdn(ORGANIZATION, part, 2) == links[: min(expected, 2)]
-    assert process.readings.with_msisdn(uuid4(), part, 9) == []
+    found = {"+883": 3, "12345678": 1, "00": 3, "%": 0, "_": 0, "\\": 0, "9999": 0}
+    for part, count in found.items():
+        assert process.readings.with_msisdn(ORGANIZATION, part, 9) == links[:count], part
+        assert process.readings.with_msisdn(ORGANIZATION, part, 2) == links[: min(count, 2)]
+        assert process.readings.with_msisdn(uuid4(), part, 9) == []
 
 
 def test_many_links_are_read_in_one_statement(
@@ -148,19 +139,15 @@ def test_what_is_old_is_forgotten_for_all_or_for_one_organization(process: Proce
     assert set(readings.load([*owners, fresh, half])) == {fresh}
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE network_readings SET usage = 'broken'",
-        """UPDATE network_readings SET status = '{"as_of": 1}'""",
-    ],
-)
-def test_a_reading_that_is_broken_was_never_seen(process: Process, damage: str) -> None:
-    process.readings.save_usage(ORGANIZATION, LINK, usage())
-    process.readings.save_status(ORGANIZATION, LINK, status())
-    with process.stores.writing() as connection:
-        connection.exec_driver_sql(damage)
-    assert process.readings.load([LINK]) == {}
+@pytest.mark.any_database
+def test_a_reading_that_is_broken_was_never_seen(process: Process) -> None:
+    for broken in ("usage = 'broken'", """status = '{"as_of": 1}'"""):
+        process.readings.save_usage(ORGANIZATION, LINK, usage())
+        process.readings.save_status(ORGANIZATION, LINK, status())
+        with process.stores.writing() as connection:
+            connection.exec_driver_sql(f"UPDATE network_readings SET {broken}")  # noqa: S608  # Our own words.
+        assert process.readings.load([LINK]) == {}
+        process.readings.forget(LATER)
 
 
 def test_an_upgrade_makes_the_index(process: Process) -> None:

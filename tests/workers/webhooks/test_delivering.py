@@ -34,6 +34,7 @@ def die(*_: object) -> None:
     raise SystemExit
 
 
+@pytest.mark.any_database
 def test_a_failure_is_tried_again_by_the_schedule_with_the_same_id_and_then_given_up(
     lab: Told,
 ) -> None:
@@ -55,6 +56,7 @@ def test_a_failure_is_tried_again_by_the_schedule_with_the_same_id_and_then_give
     assert sum(DELAYS, timedelta()) > timedelta(days=3)
 
 
+@pytest.mark.any_database
 def test_410_disables_at_once_and_cancels_what_waits(lab: Told) -> None:
     other = lab.endpoint(lab.owner)
     lab.plan()
@@ -84,6 +86,7 @@ def test_410_of_an_address_that_was_changed_meanwhile_disables_nothing(lab: Told
     assert lab.sender.attempts[-1].url == "https://b.example"
 
 
+@pytest.mark.any_database
 def test_seven_days_of_failures_without_a_success_disable(
     lab: Told, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -195,6 +198,7 @@ def test_an_endpoint_has_few_at_once_and_repeats_half_of_them(lab: Told) -> None
     assert sorted(each.delivery.attempts for each in again if each is not None) == [0, 0, 1, 1]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("dies", [on_sqlite("in the call"), "after the call"])
 def test_an_attempt_of_a_killed_worker_is_made_again_with_the_same_id(
     installation: Installation, lab: Told, monkeypatch: pytest.MonkeyPatch, dies: str
@@ -259,6 +263,7 @@ def test_a_worker_that_dies_after_it_disabled_asks_once_more_and_ends_it(
     assert len(lab.sender.attempts) == 1
 
 
+@pytest.mark.any_database
 def test_an_endpoint_that_keeps_failing_rests_as_a_whole_for_a_minute_at_most(lab: Told) -> None:
     lab.sender.always = WRONG
     lab.happen(*map(str, range(FAILURES_FREE + 20)))
@@ -361,6 +366,7 @@ def test_a_long_backlog_is_neither_sorted_for_a_choice_nor_read_for_a_count(lab:
     assert "COVERING INDEX webhook_deliveries_newest" in plans[2]
 
 
+@pytest.mark.any_database
 def test_the_beat_rings_for_what_is_due_and_for_nothing_else(lab: Told) -> None:
     lab.work.beat()
     assert lab.bells.taken() == []
@@ -377,6 +383,7 @@ def test_the_beat_rings_for_what_is_due_and_for_nothing_else(lab: Told) -> None:
     assert lab.bells.taken() == [(lab.owner, lab.hook)]
 
 
+@pytest.mark.any_database
 def test_leases_and_pauses_from_before_a_clock_was_set_back_hold_up_nothing(lab: Told) -> None:
     lab.happen("a")
     lab.clock.forward(hours=1)

@@ -10,6 +10,7 @@ from tests.workers.webhooks.lab import work_of
 from workers.webhooks import SLOTS, WebhookWork
 
 THREADS = 96
+pytestmark = pytest.mark.any_database
 
 
 @pytest.fixture
@@ -27,6 +28,10 @@ def test_an_endpoint_has_four_places_while_there_is_room_then_one(work: WebhookW
     assert taken[: THREADS // 4 // SLOTS] == [SLOTS] * 6
     assert {*taken[6:]} == {1}
     assert sum(taken) < THREADS
+    for each in [place for its in places for place in its]:
+        each.close()
+    again = [entered(work, uuid4(), uuid4()) for _ in range(60)]
+    assert [len(each) for each in again] == taken
 
 
 def test_an_endpoint_that_was_slow_has_one_and_all_of_them_half(work: WebhookWork) -> None:
@@ -56,13 +61,3 @@ def test_an_organization_has_half_of_the_threads(process: Process) -> None:
     places = [entered(work, owner, uuid4()) for _ in range(10)]
     assert sum(map(len, places)) == 4
     assert len(entered(work, uuid4(), uuid4())) == 1
-
-
-def test_places_come_back(work: WebhookWork) -> None:
-    owner, endpoint = uuid4(), uuid4()
-    for _ in range(3):
-        places = entered(work, owner, endpoint)
-        assert len(places) == SLOTS
-        for each in places:
-            each.close()
-        work.remember(endpoint, is_slow=False)

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from app.processes.migrate import CannotMigrate, is_migrated, migrate
-from tests.app.adapters.postgres.conftest import NewProcess
+from tests.app.adapters.conftest import NewProcess
 from tests.app.cli.shell import Shell
 from tests.servers.running import free_port
 from tests.support import warm

@@ -1,7 +1,6 @@
 """Behind a pooler: a session that is kept does for everything, any other is refused by name."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -10,7 +9,8 @@ from app.adapters.postgres import connection as postgres_connection
 from app.adapters.postgres.connection import NO_ROOM, SHARED, BoundedConnection
 from app.processes.migrate import CannotMigrate, migrate
 from app.processes.readiness import what_is_missing
-from tests.installation import PATIENCE_S, Process, Settings, wait_until
+from tests.app.adapters.conftest import NewProcess
+from tests.installation import PATIENCE_S, wait_until
 from tests.projections.looking import register
 from tests.servers.pgbouncer import PgBouncer
 
@@ -20,14 +20,10 @@ SETTINGS_OF_A_SESSION = (
 )
 
 
-def process_at(url: str, home: Path) -> Process:
-    return Process(Settings.from_env({"DATABASE_URL": url, "SIGNING_KEYS": str(home / "keys")}))
-
-
 def test_a_session_of_its_own_does_for_everything(
-    pooler: Pooler, database_url: str, tmp_path: Path
+    pooler: Pooler, database_url: str, new_process: NewProcess
 ) -> None:
-    process, other = (process_at(pooler(database_url, "session").url, tmp_path) for _ in range(2))
+    process, other = (new_process(pooler(database_url, "session").url) for _ in range(2))
     migrate(process)
     assert what_is_missing(process) is None
     register(process, 3)
@@ -45,16 +41,14 @@ def test_a_session_of_its_own_does_for_everything(
         assert connection.exec_driver_sql("SHOW statement_timeout").scalar() == "30s"
     for each in (lock, rival):
         each.release()
-    for each in (process, other):
-        each.close()
 
 
 @pytest.mark.parametrize("mode", ["transaction", "statement"])
 def test_sessions_that_are_shared_are_refused_before_one_is_used(
-    pooler: Pooler, database_url: str, tmp_path: Path, mode: str
+    pooler: Pooler, migrated_url: str, new_process: NewProcess, mode: str
 ) -> None:
-    server = pooler(database_url, mode)
-    process = process_at(server.url, tmp_path)
+    server = pooler(migrated_url, mode)
+    process = new_process(server.url)
     assert what_is_missing(process) == f"DATABASE_URL {SHARED}"
     with pytest.raises(CannotMigrate, match="pool_mode = session"):
         migrate(process)
@@ -63,14 +57,12 @@ def test_sessions_that_are_shared_are_refused_before_one_is_used(
     server.start("session")
     migrate(process)  # It has waited, and goes on by itself.
     assert what_is_missing(process) is None
-    process.close()
 
 
 def test_a_pool_without_a_second_session_is_named(
-    pooler: Pooler, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pooler: Pooler, database_url: str, new_process: NewProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BoundedConnection, "answer_s", 0.5)
     monkeypatch.setattr(postgres_connection, "SPARE_S", 0.5)
-    process = process_at(pooler(database_url, "session", size=1).url, tmp_path)
+    process = new_process(pooler(database_url, "session", size=1).url)
     assert what_is_missing(process) == "DATABASE_URL " + NO_ROOM.format(seconds=0.5)
-    process.close()

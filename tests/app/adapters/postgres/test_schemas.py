@@ -13,7 +13,7 @@ from app.processes.migrate import CannotMigrate, migrate
 from app.processes.readiness import what_is_missing
 from domain.accounts.organization import Organization
 from domain.errors import NotPossible
-from tests.app.adapters.postgres.conftest import NewProcess
+from tests.app.adapters.conftest import NewProcess
 from tests.installation import Process
 
 OURS = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'"
@@ -21,7 +21,16 @@ OURS = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AN
 
 @pytest.fixture
 def admin(database_url: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(database_url, autocommit=True) as connection:
+    yield from admin_of(database_url)
+
+
+@pytest.fixture
+def admin_of_tables(migrated_url: str) -> Iterator[psycopg.Connection]:
+    yield from admin_of(migrated_url)
+
+
+def admin_of(url: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA a; CREATE SCHEMA b")
         yield connection
 
@@ -62,10 +71,9 @@ def test_a_second_schema_gets_no_installation(
 
 @pytest.mark.parametrize("moved", ["log", "rest"])
 def test_a_log_apart_from_its_tables_is_refused_until_they_are_together(
-    new_process: NewProcess, admin: psycopg.Connection, database_url: str, moved: str
+    new_process: NewProcess, admin_of_tables: psycopg.Connection, migrated_url: str, moved: str
 ) -> None:
-    first = new_process(database_url)
-    migrate(first)
+    first, admin = new_process(migrated_url), admin_of_tables
     organization = first.organization()
     first.close()
     log = {each for each in tables_in(admin, "public") if each.startswith("log_events")}
@@ -75,11 +83,11 @@ def test_a_log_apart_from_its_tables_is_refused_until_they_are_together(
         admin.execute(statement.format(Identifier(name)))
     before = (tables_in(admin, "public"), tables_in(admin, "a"))
     for schema in ("", "a"):
-        assert "SET SCHEMA" in refusal_of(new_process(database_url, schema))
+        assert "SET SCHEMA" in refusal_of(new_process(migrated_url, schema))
     assert (tables_in(admin, "public"), tables_in(admin, "a")) == before
     for name in names:
         admin.execute(SQL("ALTER TABLE a.{} SET SCHEMA public").format(Identifier(name)))
-    again = new_process(database_url)
+    again = new_process(migrated_url)
     assert migrate(again) == []
     assert again.log.find(Organization, organization) is not None
 

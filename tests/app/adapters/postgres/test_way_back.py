@@ -1,18 +1,16 @@
 """The release before becomes this one, goes back by the page's statement, and forward again."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
 from sqlalchemy import inspect, text
 
 from app.processes.migrate import migrate
-from app.settings import Settings
 from projections.engine.rebuild import FORMER_MODELS
 from projections.engine.sql_views import define, detached
 from projections.finance.views import VIEWS
+from tests.app.adapters.conftest import NewProcess
 from tests.installation import Process
 from tests.tidy.source import ROOT
 
@@ -27,14 +25,11 @@ TO_READ = "SELECT sum(amount), count(*) FROM finance_transactions"
 
 
 @pytest.fixture
-def process(tmp_path: Path, database_url: str) -> Iterator[Process]:
+def process(new_process: NewProcess, database_url: str) -> Process:
     with psycopg.connect(database_url, autocommit=True) as connection:
         for each in STATEMENTS:
             connection.execute(each.encode())
-    environment = {"DATABASE_URL": database_url, "SIGNING_KEYS": str(tmp_path / "keys")}
-    made = Process(Settings.from_env(environment))
-    yield made
-    made.close()
+    return new_process(database_url)
 
 
 def starting(words: str) -> list[str]:

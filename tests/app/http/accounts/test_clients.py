@@ -185,6 +185,7 @@ NO_TIMES: Sequence[Any] = (-1, 7_776_001, "3600", 1.5, True, None, [], {}, 1e300
 NO_CLIENTS = ("cl_", "%00", "%ff", "cl_%E2%80%AE", "x" * 5_000, "..%2e", "1%0a", "null", "'--")
 
 
+@pytest.mark.any_database
 def test_what_cannot_be_meant_is_refused(tenant: Tenant) -> None:
     for wrong in NO_TIMES:
         told = fields_of(rotate(tenant, tenant.client_id, old_ends_in=wrong))

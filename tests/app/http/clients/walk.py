@@ -17,20 +17,12 @@ from carrier_lookup_plans_and_links_client.api.links import (
     create_link,
     list_link_history,
     list_links,
-    reactivate_link,
-    read_link,
-    suspend_link,
 )
 from carrier_lookup_plans_and_links_client.api.number_lookup import create_job, look_up, read_job
 from carrier_lookup_plans_and_links_client.api.plans import list_plans, read_plan_coverage
-from carrier_lookup_plans_and_links_client.api.plans_of_links import (
-    change_link_plans,
-    list_topup_plans,
-)
 from carrier_lookup_plans_and_links_client.api.wallet import read_wallet
 from carrier_lookup_plans_and_links_client.models import (
     BulkBody,
-    ChangedLinkReply,
     CoverageReply,
     CoverageType,
     Job,
@@ -42,8 +34,6 @@ from carrier_lookup_plans_and_links_client.models import (
     KnownNetworkReason,
     LinkBody,
     LinkPageReply,
-    LinkPlansBody,
-    LinkReply,
     LookupReply,
     NetworkError,
     NewLinkReply,
@@ -52,7 +42,6 @@ from carrier_lookup_plans_and_links_client.models import (
     Token,
     TokenForm,
     TokenFormGrantType,
-    TopupPlansReply,
     TransactionPageReply,
     ValidationProblem,
     WalletReply,
@@ -170,28 +159,6 @@ def buy(client: AuthenticatedClient, wire: Losing, plan: Plan) -> str:
     return str(link.id)
 
 
-def change_plans(client: AuthenticatedClient, link: str) -> None:
-    for_it = be(TopupPlansReply, list_topup_plans.sync(link, client=client, country="FR")).data
-    add, key = LinkPlansBody(add=[for_it[0].id]), "topup-1"
-    topped = change_link_plans.sync(link, client=client, body=add, idempotency_key=key)
-    topped_up = be(ChangedLinkReply, topped).data
-    assert topped_up.amount_charged == for_it[0].partner_cost
-    assert len(topped_up.activations) == 2
-    remove = LinkPlansBody(remove=[topped_up.activations[1].id])
-    changed = change_link_plans.sync(link, client=client, body=remove)
-    assert [each.id for each in be(ChangedLinkReply, changed).data.activations] == [
-        topped_up.activations[0].id
-    ]
-
-
-def stop_and_start(client: AuthenticatedClient, link: str) -> None:
-    suspended = be(LinkReply, suspend_link.sync(link, client=client)).data
-    assert suspended.status is KnownLinkStatus.SUSPENDED
-    assert be(LinkReply, reactivate_link.sync(link, client=client)).data.status == "active"
-    shown = be(LinkReply, read_link.sync(link, client=client)).data
-    assert (shown.name, shown.status) == ("Van 12", KnownLinkStatus.ACTIVE)
-
-
 def fail_to_buy(client: AuthenticatedClient) -> None:
     """Read the details of an error by their types."""
     plans = be(PlanPageReply, list_plans.sync(client=client, per_page=100)).data.data
@@ -207,7 +174,7 @@ def read_lists(client: AuthenticatedClient, link: str) -> None:
     first = be(LinkPageReply, list_links.sync(client=client, status=KnownLinkStatus.ACTIVE)).data
     assert [str(each.id) for each in first.data] == [link]
     history = be(TransactionPageReply, list_link_history.sync(link, client=client)).data
-    assert [each.kind for each in history.data] == ["topup", "activation"]
+    assert [each.kind for each in history.data] == ["activation"]
     entries = list(every_transaction(client, per_page=2))
     assert [each.sequence for each in entries] == [*range(len(entries), 0, -1)]
     assert len(entries) > 4
@@ -235,8 +202,6 @@ def main() -> None:
     options = {"auth": KeptToken(URL, *SECRETS), "transport": Repeating(wire)}
     with AuthenticatedClient(base_url=URL, token="", httpx_args=options) as client:
         link = buy(client, wire, plan)
-        change_plans(client, link)
-        stop_and_start(client, link)
         fail_to_buy(client)
         read_lists(client, link)
     print("walked")  # noqa: T201  # The test waits for it.

@@ -12,7 +12,7 @@ from tests.app.http.service import Tenant
 
 pytestmark = pytest.mark.any_database
 
-EXAMPLES = 300 if os.environ.get("SOAK") == "1" else 60
+EXAMPLES = 300 if os.environ.get("SOAK") == "1" else 30
 
 PATHS = [
     "/number-lookup",

@@ -5,17 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.security.authorization import NO_CLIENT
 from app.security.key_file import key_path
-from app.security.tokens import (
-    EXPIRED,
-    MALFORMED,
-    NOT_YET,
-    UNKNOWN_KEY,
-    WRONG_AUDIENCE,
-    WRONG_ISSUER,
-    WRONG_SIGNATURE,
-)
+from app.security.tokens import EXPIRED, MALFORMED, NOT_YET, WRONG_AUDIENCE, WRONG_ISSUER
 from tests.app.http.service import Service, Tenant, code_of
 from tests.app.security.hostile import honest_token
 
@@ -36,13 +27,10 @@ def test_a_token_that_is_none_is_an_invalid_token(service: Service) -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"kid": "unknown"}, UNKNOWN_KEY),
-        ({"signature": True}, WRONG_SIGNATURE),
         ({"aud": "https://other.example"}, WRONG_AUDIENCE),
         ({"iss": "https://other.example"}, WRONG_ISSUER),
         ({"later_s": -7_200}, EXPIRED),
         ({"later_s": 7_200}, NOT_YET),
-        ({"client_id": "cl_nobody"}, NO_CLIENT),
     ],
 )
 def test_what_is_wrong_with_a_token_is_told(
@@ -52,16 +40,13 @@ def test_what_is_wrong_with_a_token_is_told(
     key = parts.keys.signing_key()
     token = honest_token(
         key_path(parts.settings.signing_keys, key.kid).read_bytes(),
-        changed.get("kid", key.kid),
+        key.kid,
         changed.get("iss", parts.settings.iss),
         changed.get("aud", parts.settings.token_audience),
         parts.clock() + timedelta(seconds=changed.get("later_s", 0)),
-        client_id=changed.get("client_id", acme.client_id),
+        client_id=acme.client_id,
         organization=str(acme.id),
     )
-    if "signature" in changed:
-        head, _, signature = token.rpartition(".")
-        token = f"{head}.{signature[::-1][1:]}{'A' if signature[-1] != 'A' else 'Q'}"
     reply = acme.get(WALLET, headers={"Authorization": f"Bearer {token}"})
     assert (reply.status_code, reply.json["error"]["message"]) == (401, told)
     challenge = f'Bearer realm="api", error="invalid_token", error_description="{told}"'

@@ -258,16 +258,3 @@ def test_the_transactions_of_another_cannot_be_found_by_reference(
     job_id = acme.finished_job(["+971508245915"])["job_id"]
     assert acme.transactions(reference=job_id)
     assert rival.transactions(reference=job_id) == []
-
-
-def test_a_link_of_another_cannot_be_found_by_its_iccid_or_in_a_list(
-    acme: Tenant, rival: Tenant
-) -> None:
-    link = shop_of(acme).link(FREE)
-    foreign, missing = rival.get(f"{LINKS}/{link['iccid']}"), rival.get(f"{LINKS}/{'1' * 19}")
-    assert acme.get(f"{LINKS}/{link['iccid']}").status_code == 200
-    assert foreign.status_code == missing.status_code == 404
-    assert foreign.json["error"] == missing.json["error"]
-    for search in ("", link["id"], link["iccid"], link["iccid"][-6:], FREE):
-        page = rival.get(LINKS, query_string={"search": search}).json["data"]
-        assert (page["data"], page["meta"]["total"]) == ([], 0)

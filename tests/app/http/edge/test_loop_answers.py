@@ -80,6 +80,20 @@ UNUSUAL = {
     "two keys": ("POST", QUERY, "", {KEY: "a", KEY.lower(): "b"}),
     "another path": ("POST", QUERY.replace("?", "/?"), "", {}),
 }
+# What nobody may have, asked for without a token or with one that is none.
+NO_TOKEN = {"authorization": "Bearer x"}
+REFUSED = [
+    ("GET", "/nothing?a=b", "", {}),
+    ("GET", "/v1%2fwallet", "", {}),
+    ("GET", "//v1/wallet", "", {}),
+    ("HEAD", "/nothing", "", {}),
+    ("GET", "/v1/wallet?a=b&c=d", "", {}),
+    ("HEAD", "/v1/wallet", "", {}),
+    ("GET", "/v1/wallet", "", NO_TOKEN),
+    ("GET", "/v1/wallet", "", {"Authorization": "Bearer a.b.c", "X-Request-Id": "mine"}),
+    ("GET", "/v1/wallet", "", {**NO_TOKEN, "Authorization": "Bearer y"}),
+    ("OPTIONS", "/readyz", "", {}),
+]
 PATIENCE_S = 20.0
 HOUR = timedelta(hours=1)
 
@@ -107,11 +121,11 @@ class House(Behind):
         return connection
 
     def bytes_of(
-        self, tenant: Tenant, method: str, target: str, body: str, named: dict[str, str]
+        self, tenant: Tenant | None, method: str, target: str, body: str, named: dict[str, str]
     ) -> bytes:
         """Return a reply as it is on the wire, without what differs each time."""
         own = {"Host": "a", "Content-Length": str(len(body)), "Connection": "close"}
-        headers = tenant.headers | named | own
+        headers = (tenant.headers if tenant else {}) | named | own
         lines = [f"{method} {target} HTTP/1.1", *(f"{n}: {v}" for n, v in headers.items())]
         reply = received(self.port, "\r\n".join([*lines, "", body]).encode())
         return LENGTH.sub(b"", OWN.sub(b"", reply))
@@ -246,8 +260,10 @@ def test_what_is_unusual_gets_the_reply_of_a_thread(
     tenant, other = house.service.tenant(), house.service.tenant()
     house.warm(tenant)
     at_once = {name: house.bytes_of(tenant, *sent) for name, sent in UNUSUAL.items()}
+    refused = [house.bytes_of(None, *sent) for sent in REFUSED]
     house.leave_to_threads(monkeypatch)
     assert at_once == {name: house.bytes_of(other, *sent) for name, sent in UNUSUAL.items()}
+    assert refused == [house.bytes_of(None, *sent) for sent in REFUSED]
 
 
 @given(st.text("ab_=&%2Bb+~;é\0", max_size=12).map(str.encode))

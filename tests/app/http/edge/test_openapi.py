@@ -145,7 +145,7 @@ def test_every_example_is_what_its_schema_says(document: dict[str, Any]) -> None
     ]
     for _, _, operation in operations(document):
         media += operation.get("requestBody", {}).get("content", {}).values()
-    for each in media:
+    for each in {id(each): each for each in media}.values():  # Many replies share theirs.
         values = [shown["value"] for shown in each.get("examples", {}).values()]
         values += [each["example"]] if "example" in each else []
         assert values, each["schema"]

@@ -1,9 +1,5 @@
 """Paths of other installations, and paths that lead nowhere."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from app.settings import Settings, WrongSetting
@@ -61,28 +57,10 @@ def test_what_a_reply_names_is_reached_as_the_request_was(shop: Tenant) -> None:
     assert created(PREFIX).startswith("/bappy/number-lookup/bulk/")
 
 
-def test_the_documents_name_the_place_where_they_were_read(elsewhere: Service) -> None:
-    def document(path: str) -> Any:
-        return json.loads(elsewhere.client.get(path).data)
-
-    for root in ("", PREFIX):
-        spec = document(f"{root}/openapi.json")
-        flow = spec["components"]["securitySchemes"]["oauth2"]["flows"]["clientCredentials"]
-        assert spec["servers"] == [{"url": f"https://api.example{root}"}]
-        assert flow["tokenUrl"] == f"https://api.example{root}/auth/token"
-        metadata = document(f"{root}/.well-known/oauth-authorization-server")
-        assert metadata["token_endpoint"] == flow["tokenUrl"]
-        assert metadata["issuer"] == "https://api.example"
-        page = elsewhere.client.get(f"{root}/docs")
-        assert b"docs/docs.js" in page.data
-        assert elsewhere.client.get(f"{root}/docs/docs.js").status_code == 200
-
-
-def test_a_url_that_holds_the_prefix_already_is_left(tmp_path: Path) -> None:
-    service = Service(tmp_path, PATH_PREFIX=PREFIX, PUBLIC_URL="https://api.example/bappy")
-    spec = json.loads(service.client.get("/bappy/openapi.json").data)
+def test_a_url_that_holds_the_prefix_already_is_left(make_service: MakeService) -> None:
+    service = make_service(PATH_PREFIX=PREFIX, PUBLIC_URL="https://api.example/bappy")
+    spec = service.client.get("/bappy/openapi.json").json
     assert spec["servers"] == [{"url": "https://api.example/bappy"}]
-    service.stop()
 
 
 WRONG = """

@@ -49,14 +49,6 @@ def reading(*plans: BoughtPlan, code: network.ActivationCode | None = None) -> L
     return LinkReading(link, None, plans_shown, None, code, stale=False, is_live=False)
 
 
-def used(asked: LinkReading, *used_mb: float) -> LinkReading:
-    plans = [
-        PlanUsage(each.activation, mb, each.remaining_mb - mb, None, is_expired=False)
-        for each, mb in zip(asked.plans, used_mb, strict=True)
-    ]
-    return LinkReading(asked.link, None, plans, None, None, stale=False, is_live=False)
-
-
 def coverage(asked: LinkReading, *known: tuple[BoughtPlan, PlanTerms]) -> dict[str, Any]:
     shown = show_link(asked, {plan.plan_id: offered for plan, offered in known}, OFFERED)
     return {
@@ -68,7 +60,7 @@ def coverage(asked: LinkReading, *known: tuple[BoughtPlan, PlanTerms]) -> dict[s
 def test_sums_notices_and_the_activation_code_to_its_last_character() -> None:
     noticed = buy(uuid4(), msgspec.structs.replace(terms(), notices=["identity_check"]))
     assert show_link(reading(noticed), {}, OFFERED).notices == ["identity_check"]
-    shown = show_link(used(reading(WIDE, NARROW), 0.1, 0.2), {}, OFFERED)
+    shown = show_link(ends((0.1, None, False), (0.2, None, False)), {}, OFFERED)
     assert (shown.data_used_mb, shown.data_remaining_mb) == (0.3, 9_999.7), "to a kilobyte"
     assert [each.data_used_mb for each in shown.activations] == [0.1, 0.2]
     never = show_link(reading(WIDE), {}, (("cancel",), timedelta(0)))

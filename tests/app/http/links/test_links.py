@@ -1,10 +1,13 @@
 """Reading links: one by its id or its ICCID, all of them as a list."""
 
+import pytest
+
 from app.adapters.networks.simulated.network import Fault
 from tests.app.http.buying import FREE, LINKS, MISSING, Buyer
 from tests.app.http.service import code_of, fields_of
 
 
+@pytest.mark.any_database
 def test_what_names_no_link_is_a_404(acme: Buyer) -> None:
     link = acme.link(FREE)
     for wrong in (
@@ -50,6 +53,7 @@ REFUSED = """
 """
 
 
+@pytest.mark.any_database
 def test_a_filter_of_links_that_says_nothing_is_refused(acme: Buyer) -> None:
     for query in REFUSED.split():
         (field,) = fields_of(acme.get(f"{LINKS}?{query}&page=1"))
@@ -61,6 +65,7 @@ def test_a_filter_of_links_that_says_nothing_is_refused(acme: Buyer) -> None:
     ]
 
 
+@pytest.mark.any_database
 def test_a_flag_is_read_as_languages_write_it(acme: Buyer) -> None:
     link = acme.link(FREE)
     for flag in ("True", "TRUE", "true", "1"):

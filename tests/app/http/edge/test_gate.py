@@ -1,10 +1,11 @@
-"""A held copy answers reads as of what it knows, and refuses everything else in words."""
+"""What still answers on a held copy, and while the clock is wrong; all else is refused in words."""
 
 import re
+from datetime import timedelta
 
 import pytest
 
-from domain.cause import Cause
+from domain.cause import Cause, utc_now
 from domain.errors import InstallationHeld
 from tests.app.http.buying import LINKS, Buyer
 from tests.app.http.conftest import MakeService
@@ -13,6 +14,7 @@ from tests.app.http.service import Service
 IN_PATH = re.compile(r"<(?:path:)?(\w+)>")
 OF_OTHERS = {"/v1/deposits", "/networks/<name>/notifications"}  # No partner's token opens them.
 SAFE = {"GET", "HEAD", "OPTIONS"}
+REASON = "the clock of this machine is 3600.0 s behind the database's"
 
 
 @pytest.fixture
@@ -60,4 +62,32 @@ def test_a_held_copy_answers_reads_and_refuses_the_rest(service: Service) -> Non
     head = parts.log.head()
     parts.gate.switch(Cause(parts.clock(), "by hand"), held=False)
     assert parts.log.head() == head + 1, "nothing else was written"
+    assert buyer.look_up("+971508245915").status_code == 200
+
+
+def test_nothing_but_probes_is_answered_until_the_clock_is_right(service: Service) -> None:
+    buyer, gate = Buyer(service.tenant()), service.container.gate
+    gate.query = lambda: utc_now() + timedelta(hours=1)  # SQLite has no clock.
+    gate.check()
+    asked = [("GET", "/v1/wallet"), ("POST", LINKS), ("POST", "/number-lookup"), ("GET", LINKS)]
+    for method, path in asked:
+        reply = buyer.open(method, path, headers={"Authorization": "Bearer no.token.atall"})
+        assert reply.status_code == 503
+        assert reply.json["error"]["message"] == REASON
+        assert reply.json["error"]["code"] == "SERVICE_UNAVAILABLE"
+        assert reply.json["error"]["details"] == {"retryable": True}
+        assert reply.headers["Retry-After"]
+    assert service.client.post("/networks/esimgo/notifications", data=b"{}").status_code == 503
+    token = service.client.post("/auth/token", data={"grant_type": "client_credentials"})
+    assert (token.status_code, token.json["error"]) == (503, "server_error")
+    ready = service.client.get("/readyz")
+    assert (ready.status_code, ready.json["missing"]) == (503, [REASON])
+    assert ready.json["clock_offset_seconds"] == pytest.approx(3600, abs=1)
+    health = service.client.get("/number-lookup/health")
+    assert (health.status_code, health.json["ok"]) == (503, False)
+    for path in ("/livez", "/.well-known/jwks.json", "/openapi.json"):
+        assert service.client.get(path).status_code == 200, path
+    gate.query = utc_now
+    gate.check()
+    assert service.client.get("/readyz").status_code == 200
     assert buyer.look_up("+971508245915").status_code == 200
