@@ -132,9 +132,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if database == "postgresql" or not SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("server")
             item.user_properties.append(NEEDS_SERVER)
-        if database == "postgresql" and item.get_closest_marker("any_database"):
+        if database == "postgresql" and _is_for_any(item):
             item.add_marker("soak")
     items.sort(key=lambda item: not uses_broker(item.nodeid))
+
+
+def _is_for_any(item: pytest.Item) -> bool:
+    """Tell what is said of a test or of one of its cases, else of its file."""
+    own = {each.name for each in item.own_markers}
+    is_of_file = item.get_closest_marker("any_database") is not None
+    return "any_database" in own or (is_of_file and "each_database" not in own)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,6 +12,8 @@ from tests.net.net import Net, Partner
 from tests.net.operations import Operation, operations
 from tests.seeds import Seed
 
+pytestmark = pytest.mark.any_database
+
 CLIENTS = "/v1/account/clients"
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 NOTHING = {"month": "2025-01"}
@@ -70,14 +72,12 @@ def scoped(acme: Partner, scope: str) -> Partner:
     return acme
 
 
-@pytest.mark.any_database
 def test_without_a_token(net: Net) -> None:
     nobody = net.stranger()
     for operation in each(net, 401):
         nobody.call(operation.method, path_of(operation))
 
 
-@pytest.mark.any_database
 def test_without_the_scope(net: Net) -> None:
     plans, lookups = scoped(net.partner(), "plans"), scoped(net.partner(name="Other"), "lookup")
     for operation in each(net, 403):
@@ -85,7 +85,6 @@ def test_without_the_scope(net: Net) -> None:
         caller.call(operation.method, path_of(operation))
 
 
-@pytest.mark.any_database
 def test_with_a_body_that_is_text(net: Net) -> None:
     acme, ids = owner(net)
     caller = callers(acme)
@@ -95,7 +94,6 @@ def test_with_a_body_that_is_text(net: Net) -> None:
         )
 
 
-@pytest.mark.any_database
 def test_with_a_body_that_is_not_json(net: Net) -> None:
     acme, ids = owner(net)
     caller = callers(acme)
@@ -104,7 +102,6 @@ def test_with_a_body_that_is_not_json(net: Net) -> None:
         caller(operation).call(operation.method, path, body="{", Content_Type="application/json")
 
 
-@pytest.mark.any_database
 def test_with_a_body_that_has_more(net: Net) -> None:
     acme, ids = owner(net)
     caller = callers(acme)
@@ -113,7 +110,6 @@ def test_with_a_body_that_has_more(net: Net) -> None:
             caller(operation).call(operation.method, path_of(operation, ids), {"more": 1})
 
 
-@pytest.mark.any_database
 def test_of_nothing_that_is_there(net: Net) -> None:
     caller = callers(net.partner(""))
     for operation in each(net, 404):
@@ -122,7 +118,6 @@ def test_of_nothing_that_is_there(net: Net) -> None:
         )
 
 
-@pytest.mark.any_database
 def test_over_the_rate_limit(net: Net) -> None:
     acme, ids = owner(net)
     caller = callers(acme)
@@ -155,6 +150,7 @@ def doomed(tmp_path: Path, migrated: Seed) -> Iterator[House]:
         yield made.start()
 
 
+@pytest.mark.each_database
 def test_without_a_database(doomed: House, net: Net) -> None:
     net.enter(doomed)
     demo, nobody = net.demo(), net.stranger()

@@ -24,7 +24,7 @@ def test_it_finds_what_a_request_passes_on_every_thread() -> None:
         check=True,
     ).stdout
     lookup, _, link = re.split(r"^\S.*: \d+ files, .* lines\n", told, flags=re.MULTILINE)[1:]
-    for each in ("server", "committer", "number_lookup", "projector"):
+    for each in ("gateway", "committer", "single", "consumer"):
         assert re.search(rf"/{each}\.py$", lookup, re.MULTILINE), lookup
     six = SIX.findall((ROOT / "docs/path-of-a-request.md").read_text("utf-8"))
     assert len(six) == 6, "what a newcomer reads"

@@ -17,6 +17,8 @@ from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
 from workers.links import PAGES_MAX
 
+pytestmark = pytest.mark.any_database
+
 
 def free_iccids(lab: Lab, count: int) -> list[str]:
     """Return eSIMs that the network has and nobody holds."""
@@ -41,6 +43,7 @@ def outcomes(lab: Lab, links: list[Link]) -> list[str]:
     return [each.failure.code if each.failure else each.stage.value for each in ended]
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize(("links", "esims"), [on_sqlite(3, 1), (4, 3)])
 def test_links_that_want_them_at_the_same_moment_share_them_too(
     lab: Lab, links: int, esims: int
@@ -53,7 +56,6 @@ def test_links_that_want_them_at_the_same_moment_share_them_too(
     check(lab)
 
 
-@pytest.mark.any_database
 def test_who_loses_the_race_for_an_esim_takes_the_next_one(lab: Lab) -> None:
     first, second = free_iccids(lab, 2)
     loser, winner = lab.request(), lab.request()
@@ -65,7 +67,6 @@ def test_who_loses_the_race_for_an_esim_takes_the_next_one(lab: Lab) -> None:
     check(lab)
 
 
-@pytest.mark.any_database
 def test_an_esim_that_is_held_back_for_a_failed_link_is_nobodys(lab: Lab) -> None:
     iccid = free_iccids(lab, 1)[0]
     lab.only(iccid)
@@ -81,6 +82,7 @@ def test_an_esim_that_is_held_back_for_a_failed_link_is_nobodys(lab: Lab) -> Non
     check(lab)
 
 
+@pytest.mark.each_database
 def test_the_last_money_at_the_same_moment_pays_for_one_link(lab: Lab) -> None:
     workers = [lab.other_process() for _ in range(3)]
     asked = [lab.link(lab.request(lab.plan("eu-1", "300.00"))) for _ in workers]
@@ -89,7 +91,6 @@ def test_the_last_money_at_the_same_moment_pays_for_one_link(lab: Lab) -> None:
     check(lab)
 
 
-@pytest.mark.any_database
 def test_money_that_goes_while_an_esim_is_looked_for_is_not_taken_twice(lab: Lab) -> None:
     rich, poor = (lab.request(lab.plan("eu-1", "300.00")) for _ in range(2))
     lab.network.after("available_esims", lambda: lab.other_process().provisioning.work(rich))
@@ -99,7 +100,6 @@ def test_money_that_goes_while_an_esim_is_looked_for_is_not_taken_twice(lab: Lab
     check(lab)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("empty", [1, 2])
 def test_the_first_sponsor_profile_that_has_an_esim_is_used(lab: Lab, empty: int) -> None:
     without_code, iccid = free_iccids(lab, 2)
@@ -113,7 +113,6 @@ def test_the_first_sponsor_profile_that_has_an_esim_is_used(lab: Lab, empty: int
     assert (link.sponsor_profile.name, link.sponsor_profile.color) == (names[empty].upper(), "#fff")
 
 
-@pytest.mark.any_database
 def test_a_sponsor_profile_whose_esims_are_all_held_is_as_good_as_empty(lab: Lab) -> None:
     one, two = free_iccids(lab, 2)
     show(lab, {"a": [[one]], "b": [[two]]})
@@ -123,7 +122,6 @@ def test_a_sponsor_profile_whose_esims_are_all_held_is_as_good_as_empty(lab: Lab
     check(lab)
 
 
-@pytest.mark.any_database
 def test_a_stock_without_end_of_which_all_is_held_is_given_up(lab: Lab) -> None:
     iccid = free_iccids(lab, 1)[0]
     lab.only(iccid)
@@ -136,7 +134,6 @@ def test_a_stock_without_end_of_which_all_is_held_is_given_up(lab: Lab) -> None:
     check(lab)
 
 
-@pytest.mark.any_database
 def test_a_deadline_that_passes_while_an_esim_is_looked_for_takes_nothing(lab: Lab) -> None:
     link_id = lab.request()
 
@@ -151,7 +148,6 @@ def test_a_deadline_that_passes_while_an_esim_is_looked_for_takes_nothing(lab: L
     check(lab)
 
 
-@pytest.mark.any_database
 def test_the_time_of_each_look_is_what_is_left_of_the_deadline(lab: Lab) -> None:
     iccid = free_iccids(lab, 1)[0]
     lab.only(iccid)

@@ -21,6 +21,8 @@ from workers import work
 from workers.routes import saga_message
 from workers.work import AGAIN_MAX, BACKLOG_MAX, Work
 
+pytestmark = pytest.mark.any_database
+
 
 class Asked:
     """A worker's beat, whose messages a test looks at."""
@@ -46,7 +48,6 @@ def asked(lab: Lab) -> Asked:
     return Asked(lab)
 
 
-@pytest.mark.any_database
 def test_a_request_that_nobody_works_on_is_asked_for_within_a_second(
     lab: Lab, asked: Asked
 ) -> None:
@@ -58,7 +59,6 @@ def test_a_request_that_nobody_works_on_is_asked_for_within_a_second(
     assert Asked(lab).beat() == [], "another worker has asked just now"
 
 
-@pytest.mark.any_database
 def test_what_stays_undone_is_asked_for_ever_more_seldom(lab: Lab, asked: Asked) -> None:
     link_id = lab.request()
     lab.clock.forward(seconds=0.5)
@@ -71,7 +71,6 @@ def test_what_stays_undone_is_asked_for_ever_more_seldom(lab: Lab, asked: Asked)
     assert gaps == [1, 1, 2, 4, 8, 10, 10, 10]
 
 
-@pytest.mark.any_database
 def test_what_has_moved_on_does_not_wait_as_what_it_was(lab: Lab, asked: Asked) -> None:
     arm(lab.network, "create_endpoint", FAULTS["killed before"])
     link = lab.create()
@@ -84,6 +83,7 @@ def test_what_has_moved_on_does_not_wait_as_what_it_was(lab: Lab, asked: Asked) 
     assert asked.beat() == [link.id], "not ten seconds after the last time"
 
 
+@pytest.mark.each_database
 def test_what_is_longest_overdue_comes_first_and_the_rest_at_the_next_beat(
     lab: Lab, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +96,6 @@ def test_what_is_longest_overdue_comes_first_and_the_rest_at_the_next_beat(
     assert [asked.beat() for _ in range(4)] == [made[:3], made[3:6], made[6:], []]
 
 
-@pytest.mark.any_database
 def test_the_backlog_of_one_organization_delays_no_other(
     lab: Lab, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +109,6 @@ def test_the_backlog_of_one_organization_delays_no_other(
     assert {*asked.beat()} == {*many[2:5], few[2]}
 
 
-@pytest.mark.any_database
 def test_a_queue_with_a_backlog_is_not_filled_further(lab: Lab, asked: Asked) -> None:
     link_id = lab.request()
     lab.clock.forward(seconds=2)
@@ -120,7 +118,6 @@ def test_a_queue_with_a_backlog_is_not_filled_further(lab: Lab, asked: Asked) ->
     assert asked.beat() == [link_id]
 
 
-@pytest.mark.any_database
 def test_a_clock_that_was_set_back_holds_nothing_up(lab: Lab, asked: Asked) -> None:
     first = lab.request()
     lab.clock.forward(hours=2)
@@ -152,7 +149,6 @@ def is_done(asked: Asked, organization_id: UUID, network: str = SIMULATED) -> bo
     return bool(done)
 
 
-@pytest.mark.any_database
 def test_work_beyond_the_share_holds_no_thread_and_is_asked_for_as_soon_as_it_fits(
     lab: Lab,
 ) -> None:
@@ -167,7 +163,6 @@ def test_work_beyond_the_share_holds_no_thread_and_is_asked_for_as_soon_as_it_fi
     assert asked.taken() == []
 
 
-@pytest.mark.any_database
 def test_a_network_that_hangs_leaves_the_threads_of_the_others(lab: Lab) -> None:
     asked, one, late = Asked(lab, network_threads=2), uuid4(), uuid4()
     with held(asked, one), held(asked, uuid4()):
@@ -177,7 +172,6 @@ def test_a_network_that_hangs_leaves_the_threads_of_the_others(lab: Lab) -> None
     assert asked.taken() == [late]
 
 
-@pytest.mark.any_database
 def test_work_that_fails_gives_its_thread_to_the_next(lab: Lab) -> None:
     asked, one = Asked(lab, network_threads=1), uuid4()
 
@@ -191,7 +185,6 @@ def test_work_that_fails_gives_its_thread_to_the_next(lab: Lab) -> None:
     assert is_done(asked, one)
 
 
-@pytest.mark.any_database
 def test_no_more_is_remembered_than_the_bound(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "LEFT_MAX", 2)
     asked = Asked(lab, network_threads=1)
@@ -205,7 +198,6 @@ def test_no_more_is_remembered_than_the_bound(lab: Lab, monkeypatch: pytest.Monk
     assert told == late[:2]
 
 
-@pytest.mark.any_database
 def test_the_work_of_links_and_changes_is_shared_out(lab: Lab) -> None:
     taken: list[tuple[str, UUID, UUID]] = []
     link = lab.create()

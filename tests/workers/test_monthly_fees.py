@@ -38,6 +38,8 @@ from tests.workers.fees import (
 from tests.workers.queueing import Queue
 from workers.fees import FAILURES_MAX, PAUSE
 
+pytestmark = pytest.mark.any_database
+
 FEBRUARY = [("2026-02", "1.50")]
 
 
@@ -63,7 +65,6 @@ def tick(process: Process, at: str) -> int:
     return bill(process)
 
 
-@pytest.mark.any_database
 def test_missed_months_are_reckoned_each_as_of_its_own_first_instant(process: Process) -> None:
     organization_id = customer(process)
     process.time.now = moment("2026-02-20")
@@ -83,7 +84,6 @@ def test_missed_months_are_reckoned_each_as_of_its_own_first_instant(process: Pr
     ]
 
 
-@pytest.mark.any_database
 def test_a_short_balance_is_tried_again_a_day_later_and_not_before(process: Process) -> None:
     process.due_work.publisher = queue = Queue("billing")
     organization_id = customer(process, balance="0")
@@ -100,7 +100,6 @@ def test_a_short_balance_is_tried_again_a_day_later_and_not_before(process: Proc
     assert charged(process, organization_id) == FEBRUARY
 
 
-@pytest.mark.any_database
 def test_a_later_month_is_frozen_at_its_time_and_waits_for_the_older_one(process: Process) -> None:
     organization_id = customer(process, fee="3", balance="1")
     tick(process, "2026-02-28 23:00")
@@ -120,7 +119,6 @@ def test_a_later_month_is_frozen_at_its_time_and_waits_for_the_older_one(process
     assert failures(process) == []
 
 
-@pytest.mark.any_database
 def test_what_is_owed_is_charged_though_the_organization_was_suspended_since(
     process: Process,
 ) -> None:
@@ -132,7 +130,6 @@ def test_what_is_owed_is_charged_though_the_organization_was_suspended_since(
     assert charged(process, organization_id) == FEBRUARY
 
 
-@pytest.mark.any_database
 def test_a_clock_that_goes_back_a_month_and_forth_again_charges_nothing_twice(
     process: Process,
 ) -> None:
@@ -142,7 +139,6 @@ def test_a_clock_that_goes_back_a_month_and_forth_again_charges_nothing_twice(
     assert charged(process, organization_id) == [("2026-02", "1.50"), ("2026-03", "1.50")]
 
 
-@pytest.mark.any_database
 def test_a_round_has_bounds_and_those_who_cannot_pay_hold_up_nobody(process: Process) -> None:
     organizations = []
     for balance in ("0", "0", "9", "9", "9"):
@@ -157,6 +153,7 @@ def test_a_round_has_bounds_and_those_who_cannot_pay_hold_up_nobody(process: Pro
     assert [charged(process, each) for each in organizations] == 2 * [[]] + 3 * [FEBRUARY]
 
 
+@pytest.mark.each_database
 @pytest.mark.slow
 def test_however_many_cannot_pay_a_fee_is_found(process: Process) -> None:
     """A statement of PostgreSQL has 65,535 values at most, and one of SQLite 250,000 or fewer."""
@@ -169,7 +166,6 @@ def test_however_many_cannot_pay_a_fee_is_found(process: Process) -> None:
     assert process.views.read(look, process.time(), resting | {found.owner}, 9) == []
 
 
-@pytest.mark.any_database
 def test_fees_are_charged_in_the_order_in_which_they_fell_due(process: Process) -> None:
     organizations = []
     for _ in range(4):
@@ -185,7 +181,6 @@ def test_fees_are_charged_in_the_order_in_which_they_fell_due(process: Process) 
     assert order == [*first, *then]
 
 
-@pytest.mark.any_database
 def test_what_is_settled_is_not_looked_at_again(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,7 +199,6 @@ def test_what_is_settled_is_not_looked_at_again(
         process.monthly_fees.run()
 
 
-@pytest.mark.any_database
 def test_a_process_that_starts_again_looks_only_at_months_after_the_newest_fee(
     installation: Installation, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,7 +218,6 @@ def test_a_process_that_starts_again_looks_only_at_months_after_the_newest_fee(
     assert asked == ["2026-06"]
 
 
-@pytest.mark.any_database
 def test_what_is_owed_is_told_to_operators_without_a_word_about_the_customer(
     process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -272,6 +265,7 @@ def run_other(other: Process, clock: SetClock) -> Callable[[], object]:
     return run
 
 
+@pytest.mark.each_database
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize(
     "place",
@@ -298,6 +292,7 @@ def test_another_process_may_do_all_of_it_in_between(
     assert failures(process) == []
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize(
     "kill",
     [
@@ -326,6 +321,7 @@ def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
     assert failures(other) == []
 
 
+@pytest.mark.each_database
 @postgresql_only("a file has no clock of its own")
 @pytest.mark.parametrize("ahead", [timedelta(days=40), timedelta(days=400)])
 def test_a_worker_whose_clock_is_ahead_charges_no_month_early(
@@ -339,7 +335,6 @@ def test_a_worker_whose_clock_is_ahead_charges_no_month_early(
     assert frozen(right, registered) == {}
 
 
-@pytest.mark.any_database
 def test_a_server_whose_clock_is_ahead_has_nobody_charge_early(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,7 +347,6 @@ def test_a_server_whose_clock_is_ahead_has_nobody_charge_early(
     assert list(frozen(process, registered)) == ["2026-01"]
 
 
-@pytest.mark.any_database
 def test_an_unknown_outcome_is_settled_by_the_log(
     process: Process, organization_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,7 +357,6 @@ def test_an_unknown_outcome_is_settled_by_the_log(
     assert charged(process, organization_id) == FEBRUARY
 
 
-@pytest.mark.any_database
 def test_the_error_of_one_organization_stops_no_other_and_is_not_the_end(
     process: Process, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -386,7 +379,6 @@ def test_the_error_of_one_organization_stops_no_other_and_is_not_the_end(
     assert charged(process, second) == FEBRUARY
 
 
-@pytest.mark.any_database
 def test_a_fee_of_nobody_holds_up_nobody(
     process: Process, organization_id: UUID, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -400,7 +392,6 @@ def test_a_fee_of_nobody_holds_up_nobody(
     assert caplog.messages == []  # It is owed, and no error.
 
 
-@pytest.mark.any_database
 def test_a_log_that_is_gone_is_not_asked_for_every_organization(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -420,7 +411,6 @@ def test_a_log_that_is_gone_is_not_asked_for_every_organization(
     assert all(charged(process, each) == FEBRUARY for each in organizations)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("part", ["organizations", "links", "monthly_fees"])
 def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
     process: Process,

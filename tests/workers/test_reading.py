@@ -21,6 +21,8 @@ from tests.workers.link_lab import Lab
 from workers import reading
 from workers.reading import UNANSWERED_MAX, BackgroundReading, Lane
 
+pytestmark = pytest.mark.any_database
+
 
 def settle(lab: Lab, background: BackgroundReading | None = None) -> int:
     """Read all that is due now, as the clock's threads do; return how many links were."""
@@ -73,7 +75,6 @@ def until_used(lab: Lab, link: Link, percent: float) -> None:
         lab.clock.forward(minutes=5 if addon.used_mb * 100 >= (percent - 5) * 1_000 else 60)
 
 
-@pytest.mark.any_database
 def test_each_share_of_a_plan_is_told_once_and_in_order(lab: Lab) -> None:
     link = lab.create()
     for percent, expected in [(49, []), (50, [50]), (95, [50, 80]), (100, [50, 80, 100])]:
@@ -88,7 +89,6 @@ def test_each_share_of_a_plan_is_told_once_and_in_order(lab: Lab) -> None:
     assert shares(lab, link.id) == [50, 80, 100]
 
 
-@pytest.mark.any_database
 def test_the_end_of_a_plan_is_told_a_day_before_though_the_network_is_away(lab: Lab) -> None:
     link = lab.create()
     lab.clock.forward(hours=1)
@@ -109,7 +109,6 @@ def test_the_end_of_a_plan_is_told_a_day_before_though_the_network_is_away(lab: 
     assert told(lab, link.id).count("link.expiry_near") == 1
 
 
-@pytest.mark.any_database
 def test_that_a_plan_is_over_is_told_once_by_the_clock_though_the_network_is_away_or_lies(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,7 +150,6 @@ def test_that_a_plan_is_over_is_told_once_by_the_clock_though_the_network_is_awa
     assert ends == ["link.plan_started", "link.plan_ended"]
 
 
-@pytest.mark.any_database
 def test_what_happened_to_a_plan_while_nothing_was_read_is_told_afterwards_once(lab: Lab) -> None:
     lab.installation.environment["READINGS_REFRESH_S"] = "0"
     link = lab.create()
@@ -169,7 +167,6 @@ def test_what_happened_to_a_plan_while_nothing_was_read_is_told_afterwards_once(
     assert ends == ["link.plan_started", "link.plan_ended"]
 
 
-@pytest.mark.any_database
 def test_a_link_that_cannot_be_read_keeps_no_other_from_being_told(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -197,7 +194,6 @@ def test_a_link_that_cannot_be_read_keeps_no_other_from_being_told(
     assert "link.expiry_near" in told(lab, broken)
 
 
-@pytest.mark.any_database
 def test_who_has_just_read_a_link_saves_a_call(lab: Lab) -> None:
     link = lab.create()
     lab.clock.forward(hours=1)
@@ -213,7 +209,6 @@ def test_who_has_just_read_a_link_saves_a_call(lab: Lab) -> None:
     assert lab.network.count("usage") == asked + 1
 
 
-@pytest.mark.any_database
 def test_without_background_reading_nothing_is_told(lab: Lab) -> None:
     lab.installation.environment["READINGS_REFRESH_S"] = "0"
     link = lab.create()
@@ -223,7 +218,6 @@ def test_without_background_reading_nothing_is_told(lab: Lab) -> None:
     assert told(lab, link.id) == ["link.installed", "link.first_used"]
 
 
-@pytest.mark.any_database
 def test_a_link_that_has_ended_is_never_read_again(lab: Lab) -> None:
     link = lab.create()
     settle(lab)
@@ -239,7 +233,6 @@ def test_a_link_that_has_ended_is_never_read_again(lab: Lab) -> None:
     assert told(lab, link.id)[-1] == "link.ended"
 
 
-@pytest.mark.any_database
 def test_a_link_that_is_suspended_is_read_too(lab: Lab) -> None:
     link = lab.create()
     settle(lab)
@@ -251,7 +244,6 @@ def test_a_link_that_is_suspended_is_read_too(lab: Lab) -> None:
     assert lab.link(link.id).status == "active"
 
 
-@pytest.mark.any_database
 def test_a_drained_network_is_read_on(lab: Lab) -> None:
     link = lab.create()
     lab.process.drain("simulated")
@@ -260,7 +252,6 @@ def test_a_drained_network_is_read_on(lab: Lab) -> None:
     assert seen(lab, link) is not None
 
 
-@pytest.mark.any_database
 def test_a_link_whose_plans_are_over_is_read_less_often(lab: Lab) -> None:
     lab.create()
     lab.clock.forward(days=30)
@@ -271,7 +262,6 @@ def test_a_link_whose_plans_are_over_is_read_less_often(lab: Lab) -> None:
     assert settle(lab) == 1
 
 
-@pytest.mark.any_database
 def test_an_endpoint_that_the_network_does_not_know_keeps_nothing_up(lab: Lab) -> None:
     lab.create()
     lab.network.before("usage", NoSuchEndpoint("gone"))
@@ -281,7 +271,6 @@ def test_an_endpoint_that_the_network_does_not_know_keeps_nothing_up(lab: Lab) -
     assert lab.process.observed.readings() == {"oldest_reading_seconds": {"simulated": 0.0}}
 
 
-@pytest.mark.any_database
 def test_a_network_that_is_away_is_left_alone_for_a_while(lab: Lab) -> None:
     """But links of which it tells oddly keep no other from being read."""
     count, lane = UNANSWERED_MAX + 2, lab.process.background_reading.lanes["simulated"]
@@ -303,6 +292,7 @@ def test_a_network_that_is_away_is_left_alone_for_a_while(lab: Lab) -> None:
     assert lab.network.count("usage") == asked + count
 
 
+@pytest.mark.each_database
 def test_the_longest_waiting_comes_first_and_organizations_take_turns(process: Process) -> None:
     turns, now = process.reading_schedule, process.time()
     many, few = uuid4(), uuid4()
@@ -324,6 +314,7 @@ def hasten(process: Process, owner: UUID) -> None:
         process.reading_schedule.hasten(connection, "simulated", owner)
 
 
+@pytest.mark.each_database
 def test_only_the_links_of_one_organization_are_asked_for_when_its_time_has_passed(
     process: Process,
 ) -> None:
@@ -339,6 +330,7 @@ def test_only_the_links_of_one_organization_are_asked_for_when_its_time_has_pass
     assert turns.due("other", process.time(), 9) == {}
 
 
+@pytest.mark.each_database
 def test_turns_by_a_clock_that_was_set_back_come_after_their_pause(process: Process) -> None:
     turns, now, pause = process.reading_schedule, process.time(), timedelta(hours=1)
     ahead, asked, right = (DueReading(uuid4(), uuid4(), "simulated", n, now) for n in (10, 11, 12))
@@ -354,6 +346,7 @@ def test_turns_by_a_clock_that_was_set_back_come_after_their_pause(process: Proc
     assert len(turns.due("simulated", now + 2 * pause, 9)) == 3
 
 
+@pytest.mark.each_database
 def test_a_restart_goes_on_where_the_last_life_was(lab: Lab) -> None:
     """Also where the store was lost: it is filled again."""
     first = lab.create()
@@ -378,6 +371,7 @@ def test_a_restart_goes_on_where_the_last_life_was(lab: Lab) -> None:
     assert settle(lab) == 2
 
 
+@pytest.mark.each_database
 def test_many_clocks_at_once_tell_a_fact_once(lab: Lab) -> None:
     link = lab.create()
     until_used(lab, link, 100)
@@ -387,7 +381,6 @@ def test_many_clocks_at_once_tell_a_fact_once(lab: Lab) -> None:
     assert shares(lab, link.id) == [50, 80, 100]
 
 
-@pytest.mark.any_database
 def test_a_fact_that_another_writer_has_kept_out_is_told_soon(lab: Lab) -> None:
     link = lab.create()
     until_used(lab, link, 50)
@@ -399,7 +392,6 @@ def test_a_fact_that_another_writer_has_kept_out_is_told_soon(lab: Lab) -> None:
     assert shares(lab, link.id) == [50]
 
 
-@pytest.mark.any_database
 def test_what_happens_meanwhile_is_the_last_word(lab: Lab) -> None:
     """A status that is asked for, or an end."""
     asked, ended = lab.create(), lab.create()
@@ -439,7 +431,6 @@ def threads(background: BackgroundReading) -> Iterator[None]:
             each.join(20)
 
 
-@pytest.mark.any_database
 def test_a_network_that_hangs_holds_up_no_other(lab: Lab) -> None:
     opened, links = Event(), [lab.create() for _ in range(6)]
     lab.clock.forward(hours=1)
@@ -473,7 +464,6 @@ def test_a_lane_keeps_to_its_pace() -> None:
     assert [round(each, 1) for each in waits] == [0.0, 0.5, 1.0, 1.5, 2.0]
 
 
-@pytest.mark.any_database
 def test_a_database_that_is_away_ends_no_thread(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

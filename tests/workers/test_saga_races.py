@@ -19,7 +19,7 @@ from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.places import When
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_database]
 
 PLACES_MAX = 60  # Far more than the reads of the longest way; bounds a test that never ends.
 
@@ -131,6 +131,7 @@ def change(lab: Lab) -> Change:
     return Change(lab)
 
 
+@pytest.mark.each_database
 def test_workers_of_many_processes_that_begin_at_once_do_it_once(lab: Lab, saga: Saga) -> None:
     workers = [lab.other_process() for _ in range(3)]
     for _ in range(3):
@@ -141,7 +142,6 @@ def test_workers_of_many_processes_that_begin_at_once_do_it_once(lab: Lab, saga:
     check(lab)
 
 
-@pytest.mark.any_database
 def test_a_worker_that_is_held_up_after_its_intent_no_longer_calls(lab: Lab, saga: Saga) -> None:
     saga_id = saga.begin()
     lab.commits.at(1, "after", lambda: saga.end_without_the_worker(saga_id))  # The intent.
@@ -150,7 +150,6 @@ def test_a_worker_that_is_held_up_after_its_intent_no_longer_calls(lab: Lab, sag
     check(lab)
 
 
-@pytest.mark.any_database
 def test_a_worker_that_comes_late_to_its_call_states_another_intent(lab: Lab, saga: Saga) -> None:
     saga_id = saga.begin()
     lab.commits.at(1, "after", lambda: lab.clock.forward(seconds=5))
@@ -159,7 +158,6 @@ def test_a_worker_that_comes_late_to_its_call_states_another_intent(lab: Lab, sa
     assert (saga.failure(saga_id), lab.network.count(saga.make)) == (None, 1)
 
 
-@pytest.mark.any_database
 def test_no_intent_lasts_longer_than_its_request_waits_and_then_it_is_given_up_in_doubt(
     lab: Lab, saga: Saga
 ) -> None:
@@ -176,7 +174,6 @@ def test_no_intent_lasts_longer_than_its_request_waits_and_then_it_is_given_up_i
     check(lab)
 
 
-@pytest.mark.any_database
 def test_a_worker_that_wakes_up_when_all_is_over_does_nothing(lab: Lab, saga: Saga) -> None:
     saga_id = saga.begin()
     lab.network.before(saga.make, Killed())
@@ -188,7 +185,6 @@ def test_a_worker_that_wakes_up_when_all_is_over_does_nothing(lab: Lab, saga: Sa
     check(lab)
 
 
-@pytest.mark.any_database
 def test_what_comes_while_a_worker_looks_is_undone(lab: Lab, saga: Saga) -> None:
     """The look shows nothing; the network's time is over when the worker has its answer."""
     saga_id = saga.begin()
@@ -205,7 +201,6 @@ def test_what_comes_while_a_worker_looks_is_undone(lab: Lab, saga: Saga) -> None
     check(lab)
 
 
-@pytest.mark.any_database
 def test_a_call_that_is_held_up_until_all_is_over_is_undone_by_its_caller(
     lab: Lab, saga: Saga, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -217,7 +212,6 @@ def test_a_call_that_is_held_up_until_all_is_over_is_undone_by_its_caller(
     check(lab)
 
 
-@pytest.mark.any_database
 def test_what_another_worker_has_taken_over_is_made_once_and_left_there(
     lab: Lab, saga: Saga
 ) -> None:
@@ -229,7 +223,6 @@ def test_what_another_worker_has_taken_over_is_made_once_and_left_there(
     check(lab)
 
 
-@pytest.mark.any_database
 def test_a_worker_that_finds_no_esim_does_not_fail_the_link_of_one_that_did(
     lab: Lab, creation: Creation
 ) -> None:
@@ -245,7 +238,6 @@ def test_a_worker_that_finds_no_esim_does_not_fail_the_link_of_one_that_did(
     check(lab)
 
 
-@pytest.mark.any_database
 def test_a_loser_of_the_clean_up_leaves_the_next_holder_of_the_esim_alone(
     lab: Lab, creation: Creation
 ) -> None:
@@ -267,7 +259,6 @@ def test_a_loser_of_the_clean_up_leaves_the_next_holder_of_the_esim_alone(
     check(lab)
 
 
-@pytest.mark.any_database
 def test_the_fifth_creation_without_an_outcome_is_the_last(lab: Lab) -> None:
     lab.network.before("create_endpoint", *[OutcomeUnknown() for _ in range(20)])
     link_id = lab.request(deadline_s=300)
@@ -279,7 +270,6 @@ def test_the_fifth_creation_without_an_outcome_is_the_last(lab: Lab) -> None:
     check(lab)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_reader_of_the_link_costs_no_call_and_changes_no_outcome(
     lab: Lab, change: Change, when: When

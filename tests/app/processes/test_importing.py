@@ -175,6 +175,7 @@ def test_a_line_that_is_not_as_it_was_exported_is_refused(process: Process) -> N
             [*map(event_of, read_export(io.BytesIO(after(spoil, whole))))]
 
 
+@pytest.mark.each_database
 def test_a_refused_import_has_written_nothing_and_a_log_is_not_imported_twice(
     process: Process, elsewhere: Installation, tmp_path: Path
 ) -> None:

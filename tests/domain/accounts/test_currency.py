@@ -20,6 +20,8 @@ from tests.installation import CountingProvider, Installation, Process
 from tests.plan_files import import_plans, plan
 from tests.workers.fees import customer
 
+pytestmark = pytest.mark.any_database
+
 MICROS = 5_000
 Ask = Callable[[Process, UUID], object]
 
@@ -55,7 +57,6 @@ def create_link(process: Process, organization_id: UUID) -> object:
     return process.link_create.run(request, process.cause())
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("ask", [look_up, create_job, create_link])
 def test_a_process_set_to_another_currency_takes_no_money(
     process: Process, euros: Process, ask: Ask
@@ -68,7 +69,6 @@ def test_a_process_set_to_another_currency_takes_no_money(
     assert check_log(process.log).ok
 
 
-@pytest.mark.any_database
 def test_a_plan_of_another_currency_is_not_sold_at_its_figure(process: Process) -> None:
     organization_id = process.organization("100.00")
     sold = plan(id=str(uuid4()))
@@ -80,7 +80,6 @@ def test_a_plan_of_another_currency_is_not_sold_at_its_figure(process: Process) 
         process.link_create.run(request, process.cause())
 
 
-@pytest.mark.any_database
 def test_a_fee_is_not_frozen_in_another_currency(process: Process, euros: Process) -> None:
     organization_id = customer(process)
     history = process.log.history(organization_id)
@@ -91,7 +90,6 @@ def test_a_fee_is_not_frozen_in_another_currency(process: Process, euros: Proces
     assert events(process)["MonthlyFee.Due"] == 0
 
 
-@pytest.mark.any_database
 def test_of_two_currencies_that_open_the_first_wallet_at_once_one_wins(
     process: Process, euros: Process
 ) -> None:
@@ -112,7 +110,6 @@ def test_of_two_currencies_that_open_the_first_wallet_at_once_one_wins(
     assert check_log(process.log).ok
 
 
-@pytest.mark.any_database
 def test_a_log_of_an_older_release_has_the_currency_of_its_first_wallet(
     process: Process, euros: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

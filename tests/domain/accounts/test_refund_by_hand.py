@@ -15,6 +15,8 @@ from tests.projections.forgery import ITEM_MICROS, InDatabase
 from tests.projections.link_forgery import LinkForger, first_of
 from tests.projections.looking import timeline
 
+pytestmark = pytest.mark.any_database
+
 
 @pytest.fixture
 def forger(process: Process) -> LinkForger:
@@ -63,7 +65,6 @@ def lookup(forger: LinkForger) -> tuple[Desk, UUID]:
     return Desk(forger.log.process, owner, answered.originator_id), answered.price.transaction_id
 
 
-@pytest.mark.any_database
 def test_another_reason_and_another_charge_are_refused(forger: LinkForger) -> None:
     desk, charge = lookup(forger)
     assert desk.refusal(charge, "0.011") == "no more than 0.01 USD is left of this charge"
@@ -75,7 +76,6 @@ def test_another_reason_and_another_charge_are_refused(forger: LinkForger) -> No
     assert Desk(desk.process, desk.owner, uuid4()).refusal(charge) == NotFound.message
 
 
-@pytest.mark.any_database
 def test_a_job_is_refunded_after_its_end_less_what_has_failed(forger: LinkForger) -> None:
     job = forger.job(count=2)
     charge = job.created.price.transaction_id
@@ -88,7 +88,6 @@ def test_a_job_is_refunded_after_its_end_less_what_has_failed(forger: LinkForger
     assert forger.failures() == []
 
 
-@pytest.mark.any_database
 def test_a_link_and_its_top_ups_are_refunded_while_no_change_is_open(
     forger: LinkForger, process: Process
 ) -> None:
@@ -114,7 +113,6 @@ def test_a_link_and_its_top_ups_are_refunded_while_no_change_is_open(
     assert forger.failures() == []
 
 
-@pytest.mark.any_database
 def test_a_link_that_may_still_fail_or_has_failed_is_not_refunded(forger: LinkForger) -> None:
     begun, failed = forger.begun(), forger.failed_link()
     for link, reason in ((begun, "may still fail"), (failed, NOTHING_LEFT)):
@@ -125,7 +123,6 @@ def test_a_link_that_may_still_fail_or_has_failed_is_not_refunded(forger: LinkFo
     assert "may still fail" in desk.refusal(requested.requested.price.transaction_id)
 
 
-@pytest.mark.any_database
 def test_a_monthly_fee_is_refunded_once_it_is_charged(forger: LinkForger) -> None:
     fee, due = forger.fee()
     forger.write(due)
@@ -136,6 +133,7 @@ def test_a_monthly_fee_is_refunded_once_it_is_charged(forger: LinkForger) -> Non
     assert forger.failures() == []
 
 
+@pytest.mark.each_database
 def test_refunds_at_once_never_exceed_the_charge(
     forger: LinkForger, installation: Installation
 ) -> None:

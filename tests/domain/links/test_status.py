@@ -19,6 +19,8 @@ from tests.domain.buying import Buyer, Gate, Patience
 from tests.faulty_network import Killed
 from tests.installation import PATIENCE_S
 
+pytestmark = pytest.mark.any_database
+
 TARGETS: list[Target] = ["suspended", "active"]
 SHORT_S = 0.05
 
@@ -60,7 +62,6 @@ def expect(buyer: Buyer, link: Link, status: LinkStatus) -> None:
     buyer.check()
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_inactive_link_can_be_either(buyer: Buyer, link: Link, target: Target) -> None:
     assert link.endpoint_id is not None
@@ -71,7 +72,6 @@ def test_an_inactive_link_can_be_either(buyer: Buyer, link: Link, target: Target
     expect(buyer, link, target)
 
 
-@pytest.mark.any_database
 def test_a_status_that_the_network_has_already_is_noted_and_nothing_is_told(
     buyer: Buyer, link: Link
 ) -> None:
@@ -83,7 +83,6 @@ def test_a_status_that_the_network_has_already_is_noted_and_nothing_is_told(
     expect(buyer, link, "suspended")
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_network_that_cannot_be_read_is_told_all_the_same(
     buyer: Buyer, link: Link, target: Target
@@ -94,7 +93,6 @@ def test_a_network_that_cannot_be_read_is_told_all_the_same(
     expect(buyer, link, target)
 
 
-@pytest.mark.any_database
 @pytest.mark.usefixtures("short_calls")
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("target", TARGETS)
@@ -110,7 +108,6 @@ def test_what_a_dead_process_left_open_is_taken_over_once_its_time_is_over(
     expect(buyer, link, target)
 
 
-@pytest.mark.any_database
 @pytest.mark.usefixtures("short_calls")
 def test_a_reactivation_that_fails_is_not_told_as_done(buyer: Buyer, link: Link) -> None:
     """The log still has it as active, because whoever suspended it died before saying so."""
@@ -125,29 +122,6 @@ def test_a_reactivation_that_fails_is_not_told_as_done(buyer: Buyer, link: Link)
     expect(buyer, link, "suspended")
 
 
-@pytest.mark.any_database
-@pytest.mark.usefixtures("short_calls")
-def test_a_suspension_that_comes_while_another_request_looks_is_not_overlooked(
-    buyer: Buyer, link: Link
-) -> None:
-    """The look shows the old status; the network's time is over when the answer is there."""
-    buyer.network.before("suspend", Killed())
-    with pytest.raises(Killed):
-        buyer.switch(link.id, "suspended")
-
-    def suspend_late() -> None:
-        settle(buyer)
-        assert link.endpoint_id is not None
-        buyer.simulator.suspend(link.endpoint_id, timeout_s=1.0)
-
-    buyer.network.after("usage", suspend_late)
-    with pytest.raises(ProvisioningError):
-        buyer.switch(link.id, "active")
-    buyer.process.provisioning.work(link.id)
-    expect(buyer, link, "suspended")
-
-
-@pytest.mark.any_database
 def test_a_slow_request_does_not_close_the_intent_of_the_one_after_it(
     buyer: Buyer, link: Link, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,7 +163,6 @@ class Slow:
         return called
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize(("races", "told"), [(0, 1), (2, 0), (3, 0)])
 def test_a_request_ends_in_its_time_though_each_call_takes_all_of_its_own(
     buyer: Buyer, link: Link, patience: Patience, races: int, told: int
@@ -213,6 +186,7 @@ def race(buyer: Buyer, link: Link, target: Callable[[int], Target]) -> list[Link
     return all_at_once(8, lambda each: buyer.switch(link.id, target(each), processes[each % 2]))
 
 
+@pytest.mark.each_database
 @pytest.mark.usefixtures("long_calls")
 def test_those_who_race_for_one_status_tell_the_network_once(buyer: Buyer, link: Link) -> None:
     outcomes = race(buyer, link, lambda _: "suspended")
@@ -221,7 +195,6 @@ def test_those_who_race_for_one_status_tell_the_network_once(buyer: Buyer, link:
     expect(buyer, link, "suspended")
 
 
-@pytest.mark.any_database
 @pytest.mark.usefixtures("long_calls")
 def test_those_who_race_for_both_leave_log_and_network_of_one_mind(
     buyer: Buyer, link: Link
@@ -231,7 +204,6 @@ def test_those_who_race_for_both_leave_log_and_network_of_one_mind(
     expect(buyer, link, buyer.at_network(link.id))
 
 
-@pytest.mark.any_database
 def test_what_others_note_meanwhile_does_not_disturb(buyer: Buyer, link: Link) -> None:
     def note() -> None:
         current = buyer.link(link.id)
@@ -244,7 +216,6 @@ def test_what_others_note_meanwhile_does_not_disturb(buyer: Buyer, link: Link) -
     expect(buyer, link, "suspended")
 
 
-@pytest.mark.any_database
 def test_a_request_that_finds_no_place_asks_nobody(buyer: Buyer, link: Link) -> None:
     full = buyer.open()
     full.waiting = limiters_of(0)

@@ -16,6 +16,8 @@ from domain.lookups.ports import Details, Portability
 from domain.provider_errors import NotAnswered
 from tests.installation import PATIENCE_S, CountingProvider, Process, SetClock, numbers, wait_until
 
+pytestmark = pytest.mark.any_database
+
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
 NUMBER, OTHER = numbers(2)
 DAY = timedelta(days=1)
@@ -62,7 +64,6 @@ def desk(process: Process) -> Desk:
     return Desk(process)
 
 
-@pytest.mark.any_database
 def test_an_answer_is_kept_as_long_as_its_time_to_live(desk: Desk) -> None:
     first = desk.answers.one(ORGANIZATION, NUMBER)
     desk.clock.now += DAY
@@ -73,20 +74,19 @@ def test_an_answer_is_kept_as_long_as_its_time_to_live(desk: Desk) -> None:
     assert (third.source, third.as_of) == ("live", desk.clock.now)
 
 
+@pytest.mark.each_database
 def test_an_answer_is_kept_for_its_own_organization(desk: Desk) -> None:
     desk.answers.one(ORGANIZATION, NUMBER)
     assert desk.sources(NUMBER, OTHER) == ["cache", "live"]
     assert desk.sources(NUMBER, OTHER, organization_id=uuid4()) == ["live", "live"]
 
 
-@pytest.mark.any_database
 def test_a_cache_that_is_off_keeps_nothing(make: Callable[..., Desk]) -> None:
     off = make(ttl=timedelta(0))
     assert [off.answers.one(ORGANIZATION, NUMBER).source for _ in range(2)] == ["live", "live"]
     assert make().answers.one(ORGANIZATION, NUMBER).source == "live"
 
 
-@pytest.mark.any_database
 def test_a_provider_in_this_process_is_asked_every_time(
     make: Callable[..., Desk], process: Process
 ) -> None:
@@ -97,7 +97,6 @@ def test_a_provider_in_this_process_is_asked_every_time(
     assert not process.lookup_cache.load(ORGANIZATION, [OTHER], desk.clock())
 
 
-@pytest.mark.any_database
 def test_a_live_answer_has_a_cost_and_one_of_the_cache_has_none(make: Callable[..., Desk]) -> None:
     cost = Cost(8_000, "USD")
     answers = make(cost=cost).answers
@@ -107,7 +106,6 @@ def test_a_live_answer_has_a_cost_and_one_of_the_cache_has_none(make: Callable[.
     assert asked_of([kept]) == []
 
 
-@pytest.mark.any_database
 def test_an_answer_that_holds_nothing_to_pay_for_costs_nothing(make: Callable[..., Desk]) -> None:
     desk = make(cost=Cost(8_000, "EUR"))
     desk.provider.besides = (None, True)
@@ -121,7 +119,6 @@ def test_an_answer_that_holds_nothing_to_pay_for_costs_nothing(make: Callable[..
     ]
 
 
-@pytest.mark.any_database
 def test_an_answer_may_not_be_older_than_asked_for(desk: Desk) -> None:
     desk.answers.one(ORGANIZATION, NUMBER)
     desk.clock.forward(seconds=60)
@@ -132,7 +129,6 @@ def test_an_answer_may_not_be_older_than_asked_for(desk: Desk) -> None:
     assert desk.answers.one(ORGANIZATION, NUMBER, timedelta(days=365)).source == "cache"
 
 
-@pytest.mark.any_database
 def test_an_answer_is_kept_as_long_as_its_provider_allows(make: Callable[..., Desk]) -> None:
     short = make(ttls={"counting": timedelta(hours=1)})
     short.answers.one(ORGANIZATION, NUMBER)
@@ -148,7 +144,6 @@ def test_an_answer_is_kept_as_long_as_its_provider_allows(make: Callable[..., De
     assert long.answers.one(ORGANIZATION, OTHER).source == "cache"
 
 
-@pytest.mark.any_database
 def test_what_a_provider_tells_besides_is_kept(desk: Desk) -> None:
     told = Details("call-1", ("60600",), Portability(ported=True))
     desk.provider.besides = (told,)
@@ -156,14 +151,12 @@ def test_what_a_provider_tells_besides_is_kept(desk: Desk) -> None:
     assert (live.source, live.details, kept.source, kept.details) == ("live", told, "cache", told)
 
 
-@pytest.mark.any_database
 def test_a_number_that_is_never_cached_is_asked_every_time(desk: Desk) -> None:
     for _ in range(2):
         assert desk.sources("+15005550001") == ["live"]
     assert len(desk.provider.asked) == 2
 
 
-@pytest.mark.any_database
 def test_many_ask_again_with_growing_pauses_for_what_is_missing(desk: Desk) -> None:
     desk.provider.down = {OTHER}
     assert desk.sources(NUMBER, OTHER) == ["live", None]
@@ -173,7 +166,6 @@ def test_many_ask_again_with_growing_pauses_for_what_is_missing(desk: Desk) -> N
     assert 0.2 <= second <= 0.6
 
 
-@pytest.mark.any_database
 def test_what_nobody_knows_is_asked_once(desk: Desk) -> None:
     desk.provider.bug = NotAnswered()
     assert desk.answers.many(ORGANIZATION, [NUMBER, OTHER]) == [False, False]
@@ -183,7 +175,6 @@ def test_what_nobody_knows_is_asked_once(desk: Desk) -> None:
     assert (caught.value.retryable, str(caught.value)) == (False, NO_DATA)
 
 
-@pytest.mark.any_database
 def test_calls_of_all_slices_to_a_remote_provider_run_side_by_side_up_to_a_bound(
     desk: Desk,
 ) -> None:
@@ -207,7 +198,6 @@ def test_calls_of_all_slices_to_a_remote_provider_run_side_by_side_up_to_a_bound
     assert sorted(desk.provider.asked) == wanted
 
 
-@pytest.mark.any_database
 def test_behind_a_long_slice_another_waits_for_one_round_only(desk: Desk) -> None:
     gate = Event()
     desk.provider.meanwhile = lambda: gate.wait(PATIENCE_S)

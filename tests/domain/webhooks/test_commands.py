@@ -14,6 +14,8 @@ from domain.webhooks.endpoint import CHANGES_MAX, LASTING, WebhookEndpoint, Webh
 from tests.installation import Installation, Process, SetClock
 from tests.support.erasing import erase_months
 
+pytestmark = pytest.mark.any_database
+
 URL = "https://partner.example/hooks?token=s3cret"
 
 
@@ -31,7 +33,6 @@ def made(process: Process, owner: UUID) -> WebhookEndpoint:
     return process.webhooks.register(draft(owner), process.cause())[0]
 
 
-@pytest.mark.any_database
 def test_no_event_holds_an_address_in_clear(process: Process) -> None:
     owner = process.organization()
     endpoint = made(process, owner)
@@ -41,7 +42,6 @@ def test_no_event_holds_an_address_in_clear(process: Process) -> None:
     assert b"s3cret" not in stored
 
 
-@pytest.mark.any_database
 def test_the_erasure_of_months_leaves_an_address_and_its_key_ends_it(process: Process) -> None:
     owner = process.organization()
     endpoint = made(process, owner)
@@ -53,7 +53,6 @@ def test_the_erasure_of_months_leaves_an_address_and_its_key_ends_it(process: Pr
         process.webhooks.change(endpoint, Changes(url="https://b.example"), process.cause())
 
 
-@pytest.mark.any_database
 def test_an_endpoint_changes_only_so_often_a_day_so_that_its_stream_stays_short(
     process: Process,
 ) -> None:
@@ -73,7 +72,6 @@ def test_an_endpoint_changes_only_so_often_a_day_so_that_its_stream_stays_short(
     assert (endpoint.disabled, endpoint.changes.times) == (None, 1)
 
 
-@pytest.mark.any_database
 def test_an_organization_registers_only_so_many_a_day(process: Process) -> None:
     owner, cause = process.organization(), process.cause()
     listed, ids = WebhookList.open(owner, cause), [uuid4() for _ in range(CHANGES_MAX)]
@@ -86,6 +84,7 @@ def test_an_organization_registers_only_so_many_a_day(process: Process) -> None:
     assert listed.endpoint_ids == ids[:1]
 
 
+@pytest.mark.each_database
 def test_twelve_at_once_make_ten_and_twelve_with_one_key_make_one(
     installation: Installation,
 ) -> None:
@@ -114,7 +113,6 @@ def test_twelve_at_once_make_ten_and_twelve_with_one_key_make_one(
     assert process.webhooks.register(draft(crowded), process.cause())
 
 
-@pytest.mark.any_database
 def test_two_secrets_sign_for_a_day_after_a_rotation(installation: Installation) -> None:
     clock = SetClock()
     process = installation.process(clock)

@@ -16,8 +16,9 @@ from tests.projections.histories import Life, write_row
 from tests.projections.looking import register, tables
 from tests.support.erasing import erase_months
 
+pytestmark = pytest.mark.any_database
 
-@pytest.mark.any_database
+
 @pytest.mark.parametrize("seed", [21, pytest.param(22, marks=pytest.mark.soak)])
 def test_a_history_that_was_lived_has_no_failure(process: Process, seed: int) -> None:
     life = Life(process, seed)
@@ -30,7 +31,6 @@ def test_a_history_that_was_lived_has_no_failure(process: Process, seed: int) ->
     assert report.events == report.position == process.log.head()
 
 
-@pytest.mark.any_database
 def test_an_event_that_cannot_be_decoded_is_a_failure_at_its_position(process: Process) -> None:
     register(process, 3)
     position = write_row(process, uuid4().hex, 1, "deposit.made", b"\xff")
@@ -40,7 +40,6 @@ def test_an_event_that_cannot_be_decoded_is_a_failure_at_its_position(process: P
     assert (report.events, report.position) == (3, 3)
 
 
-@pytest.mark.any_database
 def test_only_so_many_failures_are_listed(process: Process) -> None:
     forger = Forger(InDatabase(process))
     for _ in range(FAILURES_MAX + 5):
@@ -52,7 +51,6 @@ def test_only_so_many_failures_are_listed(process: Process) -> None:
     assert not report.ok
 
 
-@pytest.mark.any_database
 def test_read_models_of_a_broken_log_are_not_looked_at(process: Process) -> None:
     forger = Forger(InDatabase(process))
     forger.write(forger.charge_for(forger.lookup()))

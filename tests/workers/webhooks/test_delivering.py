@@ -22,6 +22,8 @@ from tests.support.erasing import erase_months
 from tests.workers.webhooks.lab import DOWN, GONE, OK, Script, Told, work_of
 from workers.webhooks import RETENTION, SLOTS
 
+pytestmark = pytest.mark.any_database
+
 WRONG = Sent(500, None, 5)
 
 
@@ -34,7 +36,6 @@ def die(*_: object) -> None:
     raise SystemExit
 
 
-@pytest.mark.any_database
 def test_a_failure_is_tried_again_by_the_schedule_with_the_same_id_and_then_given_up(
     lab: Told,
 ) -> None:
@@ -56,7 +57,6 @@ def test_a_failure_is_tried_again_by_the_schedule_with_the_same_id_and_then_give
     assert sum(DELAYS, timedelta()) > timedelta(days=3)
 
 
-@pytest.mark.any_database
 def test_410_disables_at_once_and_cancels_what_waits(lab: Told) -> None:
     other = lab.endpoint(lab.owner)
     lab.plan()
@@ -69,7 +69,6 @@ def test_410_disables_at_once_and_cancels_what_waits(lab: Told) -> None:
     assert len(lab.sender.attempts) == 1
 
 
-@pytest.mark.any_database
 def test_410_of_an_address_that_was_changed_meanwhile_disables_nothing(lab: Told) -> None:
     def move() -> None:
         lab.sender.meanwhile = int
@@ -86,7 +85,6 @@ def test_410_of_an_address_that_was_changed_meanwhile_disables_nothing(lab: Told
     assert lab.sender.attempts[-1].url == "https://b.example"
 
 
-@pytest.mark.any_database
 def test_seven_days_of_failures_without_a_success_disable(
     lab: Told, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -111,7 +109,6 @@ def test_seven_days_of_failures_without_a_success_disable(
     assert lab.disabled is None  # The failures of before do not count.
 
 
-@pytest.mark.any_database
 def test_a_clock_that_jumps_ahead_disables_no_endpoint(lab: Told) -> None:
     del lab.process.cut_off
     lab.process.monotonic, lab.sender.always = lambda: 0.0, DOWN
@@ -125,7 +122,6 @@ def test_a_clock_that_jumps_ahead_disables_no_endpoint(lab: Told) -> None:
     assert lab.disabled is None
 
 
-@pytest.mark.any_database
 def test_one_success_begins_the_seven_days_anew(lab: Told) -> None:
     for day in range(16):
         lab.sender.always = OK if day == 6 else DOWN
@@ -135,7 +131,6 @@ def test_one_success_begins_the_seven_days_anew(lab: Told) -> None:
         lab.clock.forward(days=1)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("days", [6, 7])
 def test_a_failure_that_ends_behind_a_success_forgets_nothing_of_it(lab: Told, days: int) -> None:
     lab.sender.answers = [WRONG]
@@ -158,6 +153,7 @@ def test_a_failure_that_ends_behind_a_success_forgets_nothing_of_it(lab: Told, d
     assert lab.disabled is None
 
 
+@pytest.mark.each_database
 def test_first_attempts_are_in_order_per_stream_and_a_repeat_holds_up_nothing(
     installation: Installation, lab: Told
 ) -> None:
@@ -183,6 +179,7 @@ def test_first_attempts_are_in_order_per_stream_and_a_repeat_holds_up_nothing(
     assert {each.status for each in lab.all} == {"delivered"}
 
 
+@pytest.mark.each_database
 def test_an_endpoint_has_few_at_once_and_repeats_half_of_them(lab: Told) -> None:
     asked = [lab.process.webhooks.test(lab.its, lab.process.cause()) for _ in range(9)]
     lab.plan()
@@ -198,7 +195,6 @@ def test_an_endpoint_has_few_at_once_and_repeats_half_of_them(lab: Told) -> None
     assert sorted(each.delivery.attempts for each in again if each is not None) == [0, 0, 1, 1]
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("dies", [on_sqlite("in the call"), "after the call"])
 def test_an_attempt_of_a_killed_worker_is_made_again_with_the_same_id(
     installation: Installation, lab: Told, monkeypatch: pytest.MonkeyPatch, dies: str
@@ -221,6 +217,7 @@ def test_an_attempt_of_a_killed_worker_is_made_again_with_the_same_id(
     assert lab.one.status == "delivered"
 
 
+@pytest.mark.each_database
 def test_a_worker_that_was_taken_over_writes_nothing(lab: Told) -> None:
     lab.happen("a")
     stale = lab.claim()
@@ -236,6 +233,7 @@ def test_a_worker_that_was_taken_over_writes_nothing(lab: Told) -> None:
     assert lab.one.status == "delivered"
 
 
+@pytest.mark.each_database
 def test_who_looked_at_the_clock_before_another_took_a_delivery_leaves_it_to_that_one(
     lab: Told,
 ) -> None:
@@ -246,7 +244,6 @@ def test_who_looked_at_the_clock_before_another_took_a_delivery_leaves_it_to_tha
     assert lab.claim(timedelta(seconds=5)) is None
 
 
-@pytest.mark.any_database
 def test_a_worker_that_dies_after_it_disabled_asks_once_more_and_ends_it(
     lab: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,7 +260,6 @@ def test_a_worker_that_dies_after_it_disabled_asks_once_more_and_ends_it(
     assert len(lab.sender.attempts) == 1
 
 
-@pytest.mark.any_database
 def test_an_endpoint_that_keeps_failing_rests_as_a_whole_for_a_minute_at_most(lab: Told) -> None:
     lab.sender.always = WRONG
     lab.happen(*map(str, range(FAILURES_FREE + 20)))
@@ -287,7 +283,6 @@ def test_an_endpoint_that_keeps_failing_rests_as_a_whole_for_a_minute_at_most(la
     assert {each.status for each in lab.all} == {"delivered"}
 
 
-@pytest.mark.any_database
 def test_a_redelivery_for_another_endpoint_than_that_of_the_delivery_does_nothing(
     lab: Told,
 ) -> None:
@@ -300,6 +295,7 @@ def test_a_redelivery_for_another_endpoint_than_that_of_the_delivery_does_nothin
     assert len(lab.sender.attempts) == 1
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("change", [on_sqlite("disable"), on_sqlite("delete"), "erase"])
 def test_what_waits_for_an_endpoint_that_is_told_nothing_any_more_is_cancelled(
     lab: Told, change: str
@@ -318,6 +314,7 @@ def test_what_waits_for_an_endpoint_that_is_told_nothing_any_more_is_cancelled(
     assert lab.sender.attempts == []
 
 
+@pytest.mark.each_database
 def test_thirty_days_are_kept(lab: Told) -> None:
     lab.happen("a")
     lab.deliver()
@@ -366,7 +363,6 @@ def test_a_long_backlog_is_neither_sorted_for_a_choice_nor_read_for_a_count(lab:
     assert "COVERING INDEX webhook_deliveries_newest" in plans[2]
 
 
-@pytest.mark.any_database
 def test_the_beat_rings_for_what_is_due_and_for_nothing_else(lab: Told) -> None:
     lab.work.beat()
     assert lab.bells.taken() == []
@@ -383,7 +379,6 @@ def test_the_beat_rings_for_what_is_due_and_for_nothing_else(lab: Told) -> None:
     assert lab.bells.taken() == [(lab.owner, lab.hook)]
 
 
-@pytest.mark.any_database
 def test_leases_and_pauses_from_before_a_clock_was_set_back_hold_up_nothing(lab: Told) -> None:
     lab.happen("a")
     lab.clock.forward(hours=1)
@@ -393,6 +388,7 @@ def test_leases_and_pauses_from_before_a_clock_was_set_back_hold_up_nothing(lab:
     assert lab.one.status == "delivered"
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("failures", [0, on_sqlite(1), 2, 9])
 def test_what_a_clock_that_was_set_back_has_planned_waits_no_longer_than_its_pause(
     lab: Told, failures: int
@@ -445,7 +441,6 @@ def fail_all(lab: Told) -> list[UUID]:
     return ids
 
 
-@pytest.mark.any_database
 def test_what_has_failed_or_was_cancelled_since_a_moment_is_told_again(
     lab: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:

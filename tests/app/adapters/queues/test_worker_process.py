@@ -83,7 +83,7 @@ def check(process: Process) -> None:
 def test_a_worker_that_is_killed_in_the_midst_leaves_its_messages_to_the_next_one(
     installation: Installation, process: Process
 ) -> None:
-    job = job_with_slices(process, 4, SLOW)
+    job = job_with_slices(process, 2, SLOW)
     with worker(installation) as killed:
         wait_until(lambda: 0 in starts(process, job), LIFE_S_MAX)
         os.killpg(killed.pid, signal.SIGKILL)

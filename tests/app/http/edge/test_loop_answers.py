@@ -36,6 +36,8 @@ from tests.seeds import Seed
 from tests.servers.guard import wait_for
 from tests.servers.running import accepts
 
+pytestmark = pytest.mark.any_database
+
 NUMBER, OTHER = "+971508245915", "+14155552671"
 KEY = "Idempotency-Key"
 QUERY = "/number-lookup?phone_number=%2B971508245915"
@@ -211,7 +213,6 @@ def all_read(house: House, monkeypatch: pytest.MonkeyPatch) -> list[Environ]:
     return read
 
 
-@pytest.mark.any_database
 def test_under_a_rate_limit_each_request_counts_once_whoever_answers_it(house: House) -> None:
     tenant, key = house.service.tenant(), {KEY: str(uuid4())}
     cause = house.service.cause()
@@ -236,7 +237,6 @@ def left_and_reset(reply: Reply) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("sent", [pytest.param(*each, id=i) for i, *each in USUAL.items()])
 def test_the_usual_spellings_need_no_thread(
     house: House, monkeypatch: pytest.MonkeyPatch, sent: tuple[str, str, str, dict[str, str]]
@@ -253,7 +253,6 @@ def test_the_usual_spellings_need_no_thread(
     assert at_once.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-@pytest.mark.any_database
 def test_what_is_unusual_gets_the_reply_of_a_thread(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,12 +265,14 @@ def test_what_is_unusual_gets_the_reply_of_a_thread(
     assert refused == [house.bytes_of(None, *sent) for sent in REFUSED]
 
 
+@pytest.mark.each_database
 @given(st.text("ab_=&%2Bb+~;é\0", max_size=12).map(str.encode))
 def test_a_query_is_read_as_werkzeug_reads_it(sent: bytes) -> None:
     environ = {"QUERY_STRING": sent.decode("latin-1"), "REQUEST_METHOD": "POST"}
     assert query_of(environ) == Request(environ).args.to_dict(flat=False)
 
 
+@pytest.mark.each_database
 def test_a_flood_of_one_key_is_one_charge_and_fails_nobody_else(house: House) -> None:
     tenant, other, key = house.service.tenant(), house.service.tenant(), {KEY: str(uuid4())}
     house.warm(tenant)
@@ -290,7 +291,6 @@ def test_a_flood_of_one_key_is_one_charge_and_fails_nobody_else(house: House) ->
     assert round(float(balance) - float(tenant.balance()), 3) == 0.005
 
 
-@pytest.mark.any_database
 def test_a_client_that_leaves_costs_nobody_else(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,7 +304,6 @@ def test_a_client_that_leaves_costs_nobody_else(
     assert len(tenant.transactions(kind="lookup")) == before + 2
 
 
-@pytest.mark.any_database
 def test_the_loop_is_free_while_commits_stand_still(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,7 +316,6 @@ def test_the_loop_is_free_while_commits_stand_still(
     assert [Reply(each).status for each in sent] == [200] * 3
 
 
-@pytest.mark.any_database
 def test_memory_of_a_caller_is_read_anew_before_it_ends(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,7 +330,6 @@ def test_memory_of_a_caller_is_read_anew_before_it_ends(
     assert house.begun.count(False) <= 1, house.begun  # A crowded machine may be late once.
 
 
-@pytest.mark.any_database
 def test_when_memory_of_a_caller_has_ended_it_is_read_once_and_no_thread_is_needed(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,7 +352,6 @@ def test_when_memory_of_a_caller_has_ended_it_is_read_once_and_no_thread_is_need
     assert len(rows) == 1
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("trouble", ["slow", "fails", "too many"])
 def test_a_thread_answers_when_memory_cannot_be_read_first(
     house: House, monkeypatch: pytest.MonkeyPatch, trouble: str
@@ -385,7 +381,6 @@ def test_a_thread_answers_when_memory_cannot_be_read_first(
     go_on.set()
 
 
-@pytest.mark.any_database
 def test_who_needs_a_thread_anyway_waits_for_no_other_request(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -415,6 +410,7 @@ def forgetful(recall: Callable[..., Any], is_over: Callable[[], bool]) -> Callab
     return lambda memory, *asked: None if is_over() else recall(memory, *asked)
 
 
+@pytest.mark.each_database
 def test_the_end_waits_for_what_has_begun(alone: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     house, tenant = House(alone), alone.tenant()
     assert house.ask(tenant).status == 200
@@ -430,6 +426,7 @@ def test_the_end_waits_for_what_has_begun(alone: Service, monkeypatch: pytest.Mo
     house.close()
 
 
+@pytest.mark.each_database
 def test_an_unknown_outcome_is_a_503_and_is_not_tried_by_a_thread(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -454,7 +451,6 @@ def test_an_unknown_outcome_is_a_503_and_is_not_tried_by_a_thread(
     house.service.until(lambda: len(tenant.transactions(kind="lookup")) == before + 1)
 
 
-@pytest.mark.any_database
 def test_who_waits_too_long_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = house.service.tenant()
     house.warm(tenant)

@@ -22,6 +22,8 @@ from tests.app.http.buying import (
 from tests.app.http.service import Service, fields_of
 from tests.plan_files import import_plans, plan
 
+pytestmark = pytest.mark.any_database
+
 # By price; those that work in the country of the free plan come first.
 SOLD = [FREE, *sorted(fault.value for fault in Fault), MORE, BASIC]
 
@@ -40,7 +42,6 @@ def offers(shop: Buyer, link: dict[str, Any], **query: str) -> list[str]:
     return [each["name"] for each in reply.json["data"] if each["id"] in own]
 
 
-@pytest.mark.any_database
 def test_whatever_is_offered_can_be_added_at_once(service: Service, shop: Buyer) -> None:
     link = shop.link(FREE)
     new = plan("new", organization_id=str(shop.id), retail_price="0.00")
@@ -50,7 +51,6 @@ def test_whatever_is_offered_can_be_added_at_once(service: Service, shop: Buyer)
     assert shop.open("PUT", f"{LINKS}/{link['id']}/plans", json=body).status_code == 200
 
 
-@pytest.mark.any_database
 def test_a_link_without_a_profile_is_offered_what_its_network_takes_else_every_plan(
     shop: Buyer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,7 +71,6 @@ def test_a_link_without_a_profile_is_offered_what_its_network_takes_else_every_p
     assert shop.read(reply.json["data"], "/topup-plans").status_code == 503
 
 
-@pytest.mark.any_database
 def test_what_works_where_the_link_works_is_offered_first_then_the_cheapest(shop: Buyer) -> None:
     link = shop.link(MORE)  # Works in FR only.
     offered = offers(shop, link)
@@ -82,7 +81,6 @@ def test_what_works_where_the_link_works_is_offered_first_then_the_cheapest(shop
     assert offers(shop, link) == [*sorted(fault.value for fault in Fault), MORE, BASIC, FREE]
 
 
-@pytest.mark.any_database
 def test_what_is_offered_can_be_cut_to_a_country_and_is_nothing_while_the_network_is_drained(
     acme: Buyer, link: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,7 +93,6 @@ def test_what_is_offered_can_be_cut_to_a_country_and_is_nothing_while_the_networ
     assert offers(acme, link) == []
 
 
-@pytest.mark.any_database
 def test_what_is_offered_can_be_searched_and_sorted(acme: Buyer, link: dict[str, Any]) -> None:
     assert offers(acme, link, search="MORE") == [MORE]
     assert offers(acme, link, search="france", sort="-name") == [MORE, BASIC]

@@ -10,6 +10,8 @@ from werkzeug.test import TestResponse
 
 from tests.app.http.service import Service, Tenant
 
+pytestmark = pytest.mark.any_database
+
 TOKEN = "/auth/token"
 GRANT = {"grant_type": "client_credentials"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -33,7 +35,6 @@ def credentials(acme: Tenant) -> dict[str, str]:
     return {"client_id": acme.client_id, "client_secret": f"s-{acme.client_id}"}
 
 
-@pytest.mark.any_database
 def test_the_halves_of_basic_credentials_are_form_encoded(service: Service) -> None:
     client_id, secret = f"odd: +%é/{uuid4().hex}", "p:a s+s%é"
     service.container.client(None, client_id, secret)
@@ -45,7 +46,6 @@ def test_the_halves_of_basic_credentials_are_form_encoded(service: Service) -> N
 UNREADABLE = ["", " !", " YQ", " YWI=", " /w==", " OnM=", " YTo=", " %"]
 
 
-@pytest.mark.any_database
 def test_without_whole_credentials_in_one_place_the_client_is_invalid(
     service: Service, credentials: dict[str, str]
 ) -> None:
@@ -61,7 +61,6 @@ def test_without_whole_credentials_in_one_place_the_client_is_invalid(
     assert no_colon.json["error_description"] == "The Basic credentials cannot be read."
 
 
-@pytest.mark.any_database
 def test_a_request_that_is_ambiguous_or_cannot_be_read_is_invalid(
     service: Service, credentials: dict[str, str]
 ) -> None:
@@ -88,7 +87,6 @@ def test_a_request_that_is_ambiguous_or_cannot_be_read_is_invalid(
     refused(large, 413, "invalid_request")
 
 
-@pytest.mark.any_database
 def test_a_scope_that_is_not_granted_is_named(
     service: Service, credentials: dict[str, str]
 ) -> None:
