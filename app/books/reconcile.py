@@ -24,7 +24,7 @@ from domain.catalogue.file_errors import FileRefused
 from domain.errors import NotPossible
 from domain.finance.settlement import Booking, Settled, Settlement
 from domain.log.log import Log
-from domain.money import AMOUNT_MICROS_MAX, MICROS
+from domain.money import AMOUNT_MICROS_MAX, CURRENCIES, MICROS
 from domain.months import month_of
 from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress, ignore_progress
@@ -428,15 +428,15 @@ def reconcile_costs(  # noqa: PLR0913  # Each is what the comparison needs.
 ) -> Reconciliation:
     """Compare a provider's invoice with its work, by reference, or by day or month.
 
-    An `invoice` that has a number is to be booked; raises NotPossible for one of two currencies,
-    or one that is booked with its number spelt otherwise, for a bank may spell it in any way.
+    An `invoice` that has a number is to be booked; raises NotPossible for one of two currencies
+    or none, or one that is booked with its number spelt otherwise: a bank may spell it in any way.
     """
     theirs = lines if period is None else by_period(lines, period)
     found = reconcile(theirs, costs_of(log, provider, period, progress), month)
     if invoice is None:
         return found
     named, units = {each.reference for each in theirs}, {each.currency for each in theirs}
-    if len(units) != 1:
+    if len(units) != 1 or not units <= CURRENCIES:  # The log would keep it for ever.
         message = f"an invoice is in one currency: here are {', '.join(sorted(units)) or 'none'}"
         raise NotPossible(message)
     words = _WORD.findall(invoice.casefold())

@@ -26,14 +26,13 @@ from domain.errors import (
     LinkInUse,
     NetworkUnavailable,
     NotSupportedByNetwork,
-    ServiceUnavailable,
     ValidationFailed,
 )
 from domain.links.bought_plan import BoughtPlan
 from domain.links.change_plans import NOT_THERE
 from domain.links.link import Link
 from domain.provider_errors import ProviderError
-from projections.engine.freshness import wait_until_projected
+from projections.engine.freshness import require_projected
 from projections.engine.positions import Source
 from projections.models.due import DueList, owner_of
 from projections.models.jobs import Jobs, JobStatus
@@ -83,8 +82,6 @@ NOT_COVERED: Final = "No plan in use on this link works in this country."
 STILL_LIVES: Final = "A link of yours has not ended; end all of them first."
 OVER: Final = "Nothing is left to use: the plan is over."
 RESETS_MAX: Final = 100  # On a day. Every load of the organization reads all its events.
-RESET_WAIT_S: Final = 1.0
-BEHIND: Final = "The lists do not have your newest links and jobs yet; try again."
 RESET_OFTEN: Final = f"The sandbox was reset {RESETS_MAX} times today."
 
 
@@ -115,10 +112,11 @@ class Sandbox:
     def advance(self, by: timedelta, owner: UUID, link_id: UUID | None = None) -> timedelta:
         """Let time pass for the links of an organization, or one; return how far it is ahead.
 
-        All of them are read anew within seconds. Raises NotPossible beyond ten years.
+        All of them are read anew within seconds. Raises NotPossible beyond ten years, and
+        ServiceUnavailable as `reset` does, for what is not listed would not be read anew.
         """
         reading = self.background_reading
-        wait_until_projected(self.source, [reading.links.name])
+        require_projected(self.source, reading.links.name)
         reading.enter()
         hasten = reading.reading_schedule.hasten  # Nothing may fail once the clock has moved.
         whose = (owner, link_id) if link_id else (owner,)
@@ -130,9 +128,7 @@ class Sandbox:
         Raises LinkInUse while a link lives or is being made, RateLimited, and ServiceUnavailable
         while the lists do not have the newest of them yet.
         """
-        models = [self.links.name, self.jobs.name, self.due_list.name]
-        if not wait_until_projected(self.source, models, RESET_WAIT_S):
-            raise ServiceUnavailable(BEHIND)
+        require_projected(self.source, self.links.name, self.jobs.name, self.due_list.name)
         database, log, one = self.source.database, self.source.log, slice(0, 1)
 
         def record(it: Organization) -> None:

@@ -283,10 +283,8 @@ def _or_none(value: int | str | None) -> int | None:
     return None if isinstance(value, str) else value
 
 
-CLIENT, SECRET = (
-    "client_id organization scopes revoked",
-    "client_id client_secret organization scopes",
-)
+CLIENT = "client_id organization scopes revoked"
+NEW_CLIENT = "client_id client_secret organization scopes"
 
 
 @client.command("create", right="keys")
@@ -319,7 +317,7 @@ def create_client(
         organization_id=organization_id,
         scopes=list(dict.fromkeys(scopes)),
     )
-    facts = pick(SECRET, made, client_secret=secret)
+    facts = pick(NEW_CLIENT, made, client_secret=secret)
     return Said(facts, [facts, SHOWN_ONCE])
 
 
@@ -364,7 +362,7 @@ def rotate_secret(session: Session, client_id: str, hours: int) -> Said:
     cause, secret_hash = session.cause, container.secret_hasher.hash(secret)
     changed = container.accounts.rotate_secret(client_id, secret_hash, cause, hours * HOUR)
     ends = changed.old_until or cause.at
-    facts = pick(SECRET, changed, client_secret=secret, old_secret_ends=ends)
+    facts = pick(NEW_CLIENT, changed, client_secret=secret, old_secret_ends=ends)
     return Said(facts, [facts, SHOWN_ONCE])
 
 

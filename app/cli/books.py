@@ -266,7 +266,7 @@ def reconcile(  # noqa: PLR0913  # Its options.
     if deposits == (provider is not None):
         misuse("name the provider by --provider, or say --deposits")
     is_dated = given["value_date"] or given["date_column"]
-    if booking and (not is_dated or deposits is not (invoice is None)):
+    if (booking or invoice) and (not is_dated or deposits is not (invoice is None)):
         misuse("to book, or to take back, give a date, and beside --provider alone an --invoice")
     parts, progress = session.container, session.watch("Reading")
     options: Facts = {"currency": parts.settings.currency, **INVOICES.get(provider or "", {})}

@@ -270,16 +270,11 @@ def erase_data(
     _require_separable(found)
     until = None if before is None else first_instant(before)
     erased_keys, forgotten = erase(container, found, session.cause, until, organization_id)
-    return {
-        **(
-            {"names_in_clear": sum(each.names_in_clear for each in found)}
-            if before is None
-            else {"before": before}
-        ),
-        "organization": organization_id,
-        "erased_keys": erased_keys,
-        "forgotten_answers": forgotten,
-    }
+    facts: Row = {"before": before}
+    if before is None:
+        facts = {"names_in_clear": sum(each.names_in_clear for each in found)}
+    facts |= {"organization": organization_id, "erased_keys": erased_keys}
+    return facts | {"forgotten_answers": forgotten}
 
 
 def _chosen(given: dict[str, Any], organization_id: UUID | None) -> Choice:

@@ -83,7 +83,7 @@ class Pages:
 
     def overview(self) -> str:
         total = self._figures.total_balance()
-        period = Period(self._figures, None, total.balance_micros, self._today())
+        period = Period(self._figures, None, total[0], self._today())
         latest = self._figures.entries(Wanted(), LATEST_ROWS)
         return render_template("overview.html", held=total, period=period, entries=latest)
 

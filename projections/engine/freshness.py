@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from threading import Event
 
 from domain.blocking import blocking
+from domain.errors import ServiceUnavailable
 from projections.engine.positions import Position, Source
 
 # A running projector needs a few milliseconds; for a stopped one the caller waits no longer.
@@ -41,6 +42,12 @@ def wait_until_projected(source: Source, names: Collection[str], wait_s: float =
         with blocking():
             pause.wait(step_s)
         step_s = min(2 * step_s, STEP_MAX_S)
+
+
+def require_projected(source: Source, *names: str) -> None:
+    """Raise ServiceUnavailable if these do not have what the log has, within a second."""
+    if not wait_until_projected(source, names, wait_s=1.0):
+        raise ServiceUnavailable("The lists do not have what is newest yet; try again.")
 
 
 class Freshness:

@@ -90,12 +90,13 @@ class Figures:
     def wallet(self, organization_id: UUID) -> Found | None:
         return self._one(select(_WALLET).where(_WALLET.c.organization_id == organization_id))
 
-    def total_balance(self) -> Found:
-        """Return what all wallets hold, and how many there are."""
-        total = cast(func.coalesce(func.sum(_WALLET.c.balance_micros), 0), BigInteger)
-        columns = total.label("balance_micros"), func.count().label("wallets")
-        statement: Select[*tuple[Any, ...]] = select(*columns).select_from(_WALLET)
-        return self._all(statement)[0]
+    def total_balance(self) -> tuple[int, int]:
+        """Return what all wallets hold, and how many there are; 64 bits cannot hold every sum."""
+        held = _WALLET.c.balance_micros
+        columns: Any = func.sum(held // MICROS), func.sum(held % MICROS), func.count()
+        [found] = self._all(select(*columns).select_from(_WALLET))
+        units, micros, wallets = (int(each or 0) for each in found)
+        return units * MICROS + micros, wallets
 
     def days(self, organization_id: UUID | None, since: date) -> list[Found]:
         """Return sums by day and kind from a day on; None: of all wallets."""
@@ -313,10 +314,9 @@ def cursor_of(wanted: Wanted, entry: Found) -> int:
 
 def as_id(text: str) -> UUID | None:
     """Return a text as an id, or None if it is no id."""
-    try:
+    with suppress(ValueError):
         return UUID(text)
-    except ValueError:
-        return None
+    return None
 
 
 def by_day(rows: Sequence[Found], today: date) -> list[tuple[date, Found]]:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.seeds import Seed
 from tests.tidy.source import ROOT
 
@@ -12,6 +14,10 @@ from tests.tidy.source import ROOT
 CEILINGS = {"postgresql": 533, "sqlite": 1_020}
 
 
+# What is about no database shows on PostgreSQL, and there to the call.
+@pytest.mark.parametrize(
+    "migrated", [pytest.param("sqlite", marks=pytest.mark.soak), "postgresql"], indirect=True
+)
 def test_a_lookup_calls_no_more_than_is_written_down(migrated: Seed, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.bench.calls", url := migrated.copy(tmp_path)]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
 from app.adapters.networks.airalo.network import Airalo
@@ -33,7 +33,7 @@ UNKNOWN_ENDPOINT = "no-such-endpoint"
 TIMEOUT_S = 5.0
 
 
-class FarSide(Protocol):
+class FarSide:
     """A network with its own side, which no adapter can reach.
 
     With the plan `slow` it never answers a change in time. `product` is one that it sells.
@@ -41,33 +41,33 @@ class FarSide(Protocol):
     """
 
     slow: ProviderPlan
-    product: str
-    reactivates: bool
+    product = ""
+    reactivates = False
 
-    def connect(self) -> EsimNetwork:
+    def connect(self) -> Any:
         """Return an adapter as another process would have it."""
-        ...
+        raise NotImplementedError
 
     def forward(self, by: timedelta) -> None:
         """Let time pass at the network."""
-        ...
+        raise NotImplementedError
 
     def deactivate(self, endpoint_id: str) -> None:
         """Make an endpoint inactive."""
-        ...
+        raise NotImplementedError
 
     def install(self, endpoint_id: str) -> None:
-        """Install its eSIM on a device."""
-        ...
+        """Install its eSIM on a device; most do so by themselves, or do not tell."""
 
     def break_down(self) -> None:
         """Make every later call fail."""
-        ...
+        raise NotImplementedError
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Let go of what it holds."""
 
 
-class SimulatedSide:
+class SimulatedSide(FarSide):
     """The simulator over one file; waiting costs no time but moves its clock."""
 
     slow = ProviderPlan("sandbox-slow", data_mb=1_000, validity_days=7)
@@ -100,9 +100,6 @@ class SimulatedSide:
     def deactivate(self, endpoint_id: str) -> None:
         self.connect().play(endpoint_id, lambda it, now: it.stopped("inactive", now))
 
-    def install(self, endpoint_id: str) -> None:
-        """Devices of the simulator install it by themselves."""
-
     def break_down(self) -> None:
         with self._databases[0].writing() as connection:
             self.connect().metadata.drop_all(connection)
@@ -127,18 +124,13 @@ class GuardedSide(SimulatedSide):
         return guarded
 
 
-class ScriptedSide:
+class ScriptedSide(FarSide):
     """The far side of an adapter over real sockets: its scripted server."""
 
     server: Any
-    product = ""
-    reactivates = False
 
     def __init__(self) -> None:
         self._apis: list[RemoteApi] = []
-
-    def install(self, endpoint_id: str) -> None:
-        """Do nothing: most do not tell whether an eSIM is installed."""
 
     def break_down(self) -> None:
         self.server.close()
@@ -244,11 +236,10 @@ class LosingReplies(SellingByOrder):
         return order
 
 
-class BookSide:
+class BookSide(FarSide):
     """The network by order that other suites use, in this process."""
 
     slow = ProviderPlan("slow", data_mb=1_000, validity_days=7)
-    product = ""
     reactivates = True
 
     def __init__(self, _: Path) -> None:
@@ -264,14 +255,8 @@ class BookSide:
     def deactivate(self, endpoint_id: str) -> None:
         self.book.of(endpoint_id).status = "inactive"
 
-    def install(self, endpoint_id: str) -> None:
-        """It does not tell whether an eSIM is installed."""
-
     def break_down(self) -> None:
         self.book.is_down = True
-
-    def close(self) -> None:
-        """Hold nothing."""
 
 
 STOCKS: Mapping[str, Callable[[Path], FarSide]] = {

@@ -67,28 +67,19 @@ def test_the_pages_of_the_stock_repeat_no_esim_and_come_to_an_end(network: EsimN
         seen.update(iccids)
     else:
         pytest.fail("the stock has no end")
-
     assert set(seen.values()) == {1}
     assert all(re.fullmatch(r"[0-9]{18,22}", iccid) for iccid in seen)
     assert free_iccids(network, page + 1) == []
 
 
-def test_looking_reserves_nothing(far_side: FarSide, network: EsimNetwork) -> None:
-    assert free_iccids(network, 0) == free_iccids(network, 0) == free_iccids(far_side.connect(), 0)
-
-
-def test_the_stock_is_filtered_by_sponsor_profile(network: EsimNetwork) -> None:
+def test_the_stock_is_filtered_by_sponsor_profile_and_product_and_looking_reserves_nothing(
+    far_side: FarSide, network: EsimNetwork
+) -> None:
     of_one = free_iccids(network, 0)
-
     assert of_one
+    assert of_one == free_iccids(network, 0) == free_iccids(far_side.connect(), 0)
+    assert {*of_one}.intersection(free_iccids(network, 0, sponsor=None)), "any eSIM will do"
     assert {*of_one}.isdisjoint(free_iccids(network, 0, sponsor="another"))
-
-
-def test_without_a_sponsor_profile_any_esim_will_do(network: EsimNetwork) -> None:
-    assert {*free_iccids(network, 0)}.intersection(free_iccids(network, 0, sponsor=None))
-
-
-def test_the_stock_is_filtered_by_product(far_side: FarSide, network: EsimNetwork) -> None:
     assert free_iccids(network, 0, far_side.product)
     assert free_iccids(network, 0, "a product of nobody") == []
 
@@ -96,16 +87,13 @@ def test_the_stock_is_filtered_by_product(far_side: FarSide, network: EsimNetwor
 def test_an_esim_in_use_is_not_in_stock(far_side: FarSide, network: EsimNetwork) -> None:
     iccid = a_free_esim(network)
     create(network, iccid)
-
     assert iccid not in free_iccids(network, 0)
     assert iccid not in free_iccids(far_side.connect(), 0)
 
 
 def test_a_new_endpoint_is_active_and_carries_its_plan(network: EsimNetwork) -> None:
     iccid = a_free_esim(network)
-
     made = create(network, iccid)
-
     assert made.endpoint_id
     assert made.iccid == iccid
     assert made.reference == "link-1"
@@ -121,9 +109,7 @@ def test_a_new_endpoint_is_active_and_carries_its_plan(network: EsimNetwork) -> 
 def test_an_endpoint_is_found_by_every_process(far_side: FarSide, network: EsimNetwork) -> None:
     iccid = a_free_esim(network)
     assert network.find_endpoint(iccid, timeout_s=TIMEOUT_S) is None
-
     made = create(network, iccid)
-
     for each in (network, far_side.connect()):
         found = each.find_endpoint(iccid, timeout_s=TIMEOUT_S)
         assert found is not None
@@ -134,9 +120,7 @@ def test_an_endpoint_is_found_by_every_process(far_side: FarSide, network: EsimN
 
 def test_a_creation_repeated_is_the_same_endpoint(far_side: FarSide, network: EsimNetwork) -> None:
     iccid = a_free_esim(network)
-
     made = create(network, iccid)
-
     for each in (network, far_side.connect()):
         assert create(each, iccid).endpoint_id == made.endpoint_id
     assert len(network.usage(made.endpoint_id, timeout_s=TIMEOUT_S).addons) == 1
@@ -145,10 +129,8 @@ def test_a_creation_repeated_is_the_same_endpoint(far_side: FarSide, network: Es
 def test_an_esim_in_use_is_refused_to_another_reference(network: EsimNetwork) -> None:
     iccid = a_free_esim(network)
     made = create(network, iccid)
-
     with pytest.raises(Rejected) as caught:
         create(network, iccid, "link-2")
-
     assert iccid not in str(caught.value)
     assert found_id(network, iccid) == made.endpoint_id
 
@@ -167,7 +149,6 @@ def test_of_many_creations_on_one_esim_one_is_made(far_side: FarSide) -> None:
 
     with ThreadPoolExecutor(6) as pool:
         answers = Counter(pool.map(attempt, range(6)))
-
     assert answers == {"refused": 5, found_id(processes[0], iccid): 1}
 
 
@@ -185,7 +166,6 @@ def test_a_removed_endpoint_is_gone_and_may_be_removed_again(
     iccid = a_free_esim(network)
     endpoint_id = create(network, iccid).endpoint_id
     (addon,) = network.usage(endpoint_id, timeout_s=TIMEOUT_S).addons
-
     for each in (network, network, far_side.connect()):
         each.remove_endpoint(endpoint_id, timeout_s=TIMEOUT_S)
         assert found_id(each, iccid) is None
@@ -201,10 +181,8 @@ def test_an_esim_that_was_given_back_can_be_used_again(network: EsimNetwork) -> 
     network.remove_endpoint(first.endpoint_id, timeout_s=TIMEOUT_S)
     for _ in range(2):
         network.release_esim(iccid, timeout_s=TIMEOUT_S)
-
     assert iccid in free_iccids(network, 0)
     second = create(network, iccid, "link-2")
-
     assert second.endpoint_id != first.endpoint_id
     assert found_id(network, iccid) == second.endpoint_id
 
@@ -212,20 +190,16 @@ def test_an_esim_that_was_given_back_can_be_used_again(network: EsimNetwork) -> 
 def test_an_esim_with_an_endpoint_is_not_given_back(network: EsimNetwork) -> None:
     iccid = a_free_esim(network)
     made = create(network, iccid)
-
     with suppress(Rejected):
         network.release_esim(iccid, timeout_s=TIMEOUT_S)
-
     assert iccid not in free_iccids(network, 0)
     assert found_id(network, iccid) == made.endpoint_id
 
 
 def test_an_esim_has_one_activation_code_for_ever(far_side: FarSide, network: EsimNetwork) -> None:
     iccid, other = free_iccids(network, 0)[:2]
-
     code = network.lpa(iccid, timeout_s=TIMEOUT_S)
     create(network, iccid)
-
     assert re.fullmatch(r"LPA:1\$[a-z0-9.-]+\$[0-9A-Z-]+", code.lpa)
     assert far_side.connect().lpa(iccid, timeout_s=TIMEOUT_S) == code
     assert network.lpa(other, timeout_s=TIMEOUT_S) != code
@@ -233,10 +207,8 @@ def test_an_esim_has_one_activation_code_for_ever(far_side: FarSide, network: Es
 
 def test_threads_share_an_adapter(network: EsimNetwork) -> None:
     iccids = free_iccids(network, 0)[:12]
-
     with ThreadPoolExecutor(6) as pool:
         made = list(pool.map(lambda iccid: create(network, iccid, f"link-{iccid}"), iccids))
-
     assert [endpoint.iccid for endpoint in made] == iccids
     assert len({endpoint.endpoint_id for endpoint in made}) == len(iccids)
 
@@ -250,10 +222,8 @@ def test_a_reference_whose_endpoint_has_ended_makes_nothing_any_more(
     made = create(network, iccid)
     network.remove_endpoint(made.endpoint_id, timeout_s=TIMEOUT_S)
     network.release_esim(iccid, timeout_s=TIMEOUT_S)
-
     with pytest.raises(Rejected):
         create(network, iccid)
-
     assert network.find_endpoint(iccid, timeout_s=TIMEOUT_S) is None
 
 
@@ -264,11 +234,9 @@ def test_a_creation_past_its_time_out_has_an_outcome_that_settles(
     with pytest.raises(OutcomeUnknown):
         network.create_endpoint(iccid, far_side.slow, BASE_PLAN, "link-1", timeout_s=SHORT_S)
     assert time.monotonic() - began < PATIENCE_S
-
     far_side.forward(network.settles_after)
     settled = network.find_endpoint(iccid, timeout_s=TIMEOUT_S)
     far_side.forward(timedelta(hours=1))
-
     assert network.find_endpoint(iccid, timeout_s=TIMEOUT_S) == settled
     if settled is not None:
         assert settled.reference in {"link-1", None}
@@ -285,9 +253,7 @@ def test_an_addition_past_its_time_out_has_an_outcome_that_settles(
     endpoint_id = a_link(network)
     with pytest.raises(OutcomeUnknown):
         network.add_plan(endpoint_id, far_side.slow, "topup-1", timeout_s=SHORT_S)
-
     far_side.forward(network.settles_after)
     settled = listed()
     far_side.forward(timedelta(hours=1))
-
     assert listed() == settled

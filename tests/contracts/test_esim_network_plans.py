@@ -67,9 +67,7 @@ def test_an_added_plan_is_listed_at_once_under_a_new_id(
 ) -> None:
     endpoint_id = a_link(network)
     before = addons(network, endpoint_id)
-
     addon_id = add(network, endpoint_id, "topup-1")
-
     assert addon_id not in before
     for each in (network, far_side.connect()):
         listed = addons(each, endpoint_id)
@@ -87,7 +85,6 @@ def test_additions_at_once_are_all_made(far_side: FarSide, network: EsimNetwork)
 
     with ThreadPoolExecutor(6) as pool:
         told = set(pool.map(top_up, range(12)))
-
     listed = addons(network, endpoint_id).keys()
     assert len(listed) == 13
     assert told < listed
@@ -105,7 +102,6 @@ def test_a_removed_plan_is_not_listed_and_may_be_removed_again(
     far_side.install(endpoint_id)
     (first,) = addons(network, endpoint_id)
     second = add(network, endpoint_id, "topup-1")
-
     for each in (network, network, far_side.connect()):
         each.remove_plan(endpoint_id, first, timeout_s=TIMEOUT_S)
         assert list(addons(each, endpoint_id)) == [second]
@@ -133,10 +129,8 @@ def test_what_was_used_and_what_remains_are_the_plan(
 def test_the_facts_of_an_endpoint_keep_their_forms(far_side: FarSide, network: EsimNetwork) -> None:
     endpoint_id = a_link(network)
     far_side.forward(timedelta(hours=1))
-
     usage = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
     status = network.status(endpoint_id, timeout_s=TIMEOUT_S)
-
     assert 0 < network.background_reads_per_s <= 20
     moments = [usage.as_of, usage.installed_at, usage.first_used_at]
     moments += [status.as_of, status.last_seen_at]
@@ -160,7 +154,6 @@ def test_a_suspended_endpoint_is_seen_so_until_it_is_resumed(
         refuses(network, network.resume)
         return
     endpoint_id, elsewhere = a_link(network), far_side.connect()
-
     for _ in range(2):
         network.suspend(endpoint_id, timeout_s=TIMEOUT_S)
         assert statuses(network, endpoint_id) == {"suspended"}
@@ -175,10 +168,8 @@ def test_an_inactive_endpoint_is_resumed_too_or_stays_so(
     far_side: FarSide, network: EsimNetwork
 ) -> None:
     endpoint_id = a_link(network)
-
     far_side.deactivate(endpoint_id)
     assert statuses(network, endpoint_id) == {"inactive"}
-
     with nullcontext() if far_side.reactivates else pytest.raises(Rejected):
         network.resume(endpoint_id, timeout_s=TIMEOUT_S)
     expected = "active" if far_side.reactivates else "inactive"
@@ -194,9 +185,7 @@ def test_a_suspended_endpoint_has_no_connection_and_no_traffic(
     far_side.forward(timedelta(hours=6))
     network.suspend(endpoint_id, timeout_s=TIMEOUT_S)
     before = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
-
     far_side.forward(timedelta(hours=6))
-
     assert network.usage(endpoint_id, timeout_s=TIMEOUT_S).addons == before.addons
     assert not network.status(endpoint_id, timeout_s=TIMEOUT_S).connected
 
@@ -207,10 +196,8 @@ def test_plans_can_be_changed_while_an_endpoint_is_suspended(network: EsimNetwor
     endpoint_id = a_link(network)
     (first,) = addons(network, endpoint_id)
     network.suspend(endpoint_id, timeout_s=TIMEOUT_S)
-
     addon_id = add(network, endpoint_id, "topup-1")
     network.remove_plan(endpoint_id, first, timeout_s=TIMEOUT_S)
-
     assert list(addons(network, endpoint_id)) == [addon_id]
     assert statuses(network, endpoint_id) == {"suspended"}
 

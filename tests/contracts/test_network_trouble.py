@@ -43,10 +43,8 @@ def test_a_network_that_answers_nobody_is_a_trouble_of_the_port(
     far_side.break_down()
     if takes_nothing_back(ask, call):
         return
-
     with pytest.raises(may_raise(network, call)) as caught:
         ask.call(call)
-
     # The text may reach a log, and so would the text of what caused it.
     assert ask.iccid not in str(caught.value)
     assert not ask.free_iccid or ask.free_iccid not in str(caught.value)
@@ -58,9 +56,7 @@ def test_a_call_without_time_ends_at_once(network: EsimNetwork, call: str) -> No
     ask = ready(network, timeout_s=0.0)
     if takes_nothing_back(ask, call):
         return
-
     began = time.monotonic()
     with pytest.raises(may_raise(network, call)):
         ask.call(call)
-
     assert time.monotonic() - began < PATIENCE_S

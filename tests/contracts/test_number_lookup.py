@@ -112,16 +112,13 @@ def test_every_string_of_the_pattern_gets_an_honest_answer(
     lookup: LookupProvider, phone_number: str
 ) -> None:
     assert is_e164(phone_number)
-
     facts = lookup.look_up(ORGANIZATION, phone_number).facts
-
     assert facts.phone_number == phone_number
     assert_honest(facts)
 
 
 def test_a_valid_mobile_number_has_country_format_and_carrier(lookup: LookupProvider) -> None:
     facts = lookup.look_up(ORGANIZATION, VALID_MOBILE).facts
-
     assert facts.valid
     assert facts.country_code == "ES"
     assert facts.national_format == "612 34 56 78"
@@ -135,7 +132,6 @@ def test_a_number_that_does_not_exist_is_an_answer(lookup: LookupProvider) -> No
 
 def test_a_repeated_lookup_gives_the_same_answer(lookup: LookupProvider) -> None:
     first = lookup.look_up(ORGANIZATION, VALID_MOBILE)
-
     assert lookup.look_up(ORGANIZATION, VALID_MOBILE).facts == first.facts
 
 
@@ -173,10 +169,8 @@ TROUBLE: dict[str, Callable[[], tuple[AbstractContextManager[LookupProvider], st
 @pytest.mark.parametrize("trouble", TROUBLE)
 def test_every_trouble_is_unavailable_and_names_no_number(trouble: str) -> None:
     made, phone_number = TROUBLE[trouble]()
-
     with made as lookup, pytest.raises(ProviderError) as caught:
         lookup.look_up(ORGANIZATION, phone_number)
-
     assert caught.type is Unavailable
     assert phone_number[1:] not in str(caught.value)
     assert caught.value.__cause__ is None

@@ -56,7 +56,6 @@ def test_trouble_is_no_answer_and_names_no_number_and_no_secret(
     assert canaries_in(said) == set()
     assert VALID_MOBILE[1:] not in said
     assert "secret" not in said
-
     server.heal()
     answers = []
 

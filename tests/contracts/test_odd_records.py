@@ -79,7 +79,6 @@ def test_odd_records_of_numbers_open_no_circuit(
             assert_honest(replace(found.facts, national_format=known))
         assert first.calls == number + 1
         assert VALID_MOBILE[1:] not in caplog.text
-
     first.mangle = as_it_is
     assert lookups.are_up == [True] * len(lookups.servers)
     clean = lookups.provider.look_up(OTHER, VALID_MOBILE)
@@ -226,7 +225,7 @@ def test_a_login_without_a_token_is_an_outage(
 ) -> None:
     with closing(kind(tmp_path)) as far_side:
         far_side.server.mangle = lambda *_: {"data": {}}
-        network: EsimNetwork = far_side.connect()  # type: ignore[attr-defined]  # Each has it.
+        network: EsimNetwork = far_side.connect()
         with pytest.raises(Unavailable) as caught:
             network.probe(timeout_s=TIMEOUT_S)
     assert not isinstance(caught.value, NotAnswered)

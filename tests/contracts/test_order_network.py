@@ -32,7 +32,6 @@ def listed(
 
 def test_an_order_brings_an_active_esim_with_its_plan(network: OrderNetwork) -> None:
     order = buy(network)
-
     usage = network.usage(order.iccid, timeout_s=TIMEOUT_S)
     assert usage.status == "active"
     (addon,) = usage.addons
@@ -50,7 +49,6 @@ def test_each_order_brings_another_esim(far_side: FarSide, network: OrderNetwork
 
     with ThreadPoolExecutor(6) as pool:
         orders = [*pool.map(order, range(12))]
-
     assert len({each.iccid for each in orders}) == 12
     assert len({each.order_reference for each in orders}) == 12
     assert {*listed(network, orders[0])} == {each.order_reference for each in orders}
@@ -63,7 +61,6 @@ def test_orders_are_listed_oldest_first_and_only_those_of_the_plan(
     for plan in (PLAN, PLAN, OTHER_PLAN, PLAN):
         bought.append(buy(network, plan))
         far_side.forward(timedelta(seconds=10))
-
     first, second, other, last = (each.order_reference for each in bought)
     assert listed(network, bought[0]) == [first, second, last]
     assert listed(network, bought[1]) == [second, last]
@@ -78,10 +75,8 @@ def test_orders_are_listed_oldest_first_and_only_those_of_the_plan(
 
 def test_what_is_not_sold_is_refused_and_not_listed(network: OrderNetwork) -> None:
     first = buy(network)
-
     with pytest.raises(Rejected):
         buy(network, NOT_SOLD)
-
     assert listed(network, first, NOT_SOLD) == []
 
 
@@ -92,20 +87,16 @@ def test_an_order_past_its_time_out_has_an_outcome_that_settles(
     with pytest.raises(OutcomeUnknown):
         network.order(far_side.slow, "link-2", timeout_s=SENT_S)
     assert time.monotonic() - began < PATIENCE_S
-
     far_side.forward(network.settles_after)
     settled = listed(network, first, far_side.slow)
     far_side.forward(timedelta(hours=1))
-
     assert listed(network, first, far_side.slow) == settled
     assert len(settled) <= 1
 
 
 def test_what_is_taken_back_is_so_once_and_for_all(network: OrderNetwork) -> None:
     order, kept = buy(network), buy(network)
-
     taken = [network.take_back(order, timeout_s=TIMEOUT_S) for _ in range(2)]
-
     assert taken[0] == taken[1]
     if taken[0]:
         with pytest.raises(Rejected):

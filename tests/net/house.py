@@ -17,14 +17,15 @@ from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import psycopg
+import pytest
 import time_machine
 from click.testing import CliRunner
 
-from app.cli import session
 from app.cli.root import PROGRAM, cli
 from app.processes import migrate
 from app.processes.migrate import is_migrated
 from tests.installation import Parts, wait_until
+from tests.seeds import Seed
 from tests.servers.running import free_port
 from tests.support import warm
 
@@ -148,10 +149,9 @@ class House:
         """Run `python -m app …` in this process: exit status, standard output and error."""
         words = [*map(str, arguments)]
         moved = time_machine.travel(self.clock.now)
-        known = patch.object(session, "Container", Parts)
         surroundings = patch.dict(os.environ, {**self.environment, **settings}, clear=True)
         trust = patch.object(migrate, "is_migrated", self._has_tables)
-        with surroundings, moved, known, trust:
+        with surroundings, moved, trust:
             done = CliRunner().invoke(cli, words, answers, prog_name=PROGRAM)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
@@ -213,8 +213,19 @@ class House:
         return url in self._migrated and container.persistence.has_all_files()
 
 
+def shared_house(name: str, **settings: str) -> Any:
+    """Return the fixture of a file whose scenarios share a house of other settings."""
+
+    @pytest.fixture(scope="module", name="house")
+    def made(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[House]:
+        with house(tmp_path_factory.mktemp(name), migrated, **settings) as made:
+            yield made.start()
+
+    return made
+
+
 @contextmanager
-def house(home: Path, seed: Any, **options: Any) -> Iterator[House]:
+def house(home: Path, seed: Seed, **options: Any) -> Iterator[House]:
     """Lend a house on a copy of a seed of tables, and take both down afterwards."""
     home.mkdir(parents=True, exist_ok=True)
     database = seed.copy(home)

@@ -1,25 +1,19 @@
 """What time does to links: use, expiry, and the end of what was allowed at first."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 
-from tests.net.house import House, house
+from tests.net.house import shared_house
 from tests.net.net import Net, Receiver
-from tests.seeds import Seed
 
 LINKS = "/v1/links"
 
 pytestmark = pytest.mark.any_database  # What they ask of a database `test_links` asks, too.
 
 
-@pytest.fixture(scope="module", name="house")
-def aging(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[House]:
-    """A house of these alone, because the network of the demo's devices gets older in it."""
-    settings = {"READINGS_REFRESH_S": "900", "PROVISIONING_DEADLINE_S": "4"}
-    with house(tmp_path_factory.mktemp("aging"), migrated, **settings) as made:
-        yield made.start()
+# A house of these alone, because the network of the demo's devices gets older in it.
+aging = shared_house("aging", READINGS_REFRESH_S="900", PROVISIONING_DEADLINE_S="4")
 
 
 def test_plans_are_used_up_and_expire(net: Net, receiver: Receiver) -> None:

@@ -1,23 +1,14 @@
 """What partners play in a sandbox: their own time, devices, failures and money."""
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.net.house import House, house
+from tests.net.house import shared_house
 from tests.net.net import Net, Receiver
-from tests.seeds import Seed
 
 LINKS, SANDBOX = "/v1/links", "/v1/sandbox"
 NUMBER = "+14155552671"
 
 
-@pytest.fixture(scope="module", name="house")
-def told(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[House]:
-    """A house that reads links in the background, and tells what it sees."""
-    settings = {"READINGS_REFRESH_S": "900", "PROVISIONING_DEADLINE_S": "4"}
-    with house(tmp_path_factory.mktemp("sandbox"), migrated, **settings) as made:
-        yield made.start()
+# A house that reads links in the background, and tells what it sees.
+told = shared_house("sandbox", READINGS_REFRESH_S="900", PROVISIONING_DEADLINE_S="4")
 
 
 def test_what_happens_to_a_link(net: Net, receiver: Receiver) -> None:

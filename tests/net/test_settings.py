@@ -1,45 +1,34 @@
 """What partners see of an installation with other settings, and of one that is held."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.net.house import House, house
+from tests.net.house import shared_house
 from tests.net.net import Net
 from tests.net.test_plans import own_plans
 from tests.plan_files import plan as offered
-from tests.seeds import Seed
 
 pytestmark = pytest.mark.any_database
 
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 
 
-@pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[House]:
-    settings = {
-        "NUMBER_LOOKUP_ENABLED": "false",
-        "NETWORK_BASE_PLAN": "",
-        "LINK_CANCEL_DAYS": "0",
-        "CURRENCY": "EUR",
-        "PATH_PREFIX": "/bappy",
-        "TOKEN_PATHS": "/oauth/token",
-        "AUTH_URL": "https://auth.example",
-        "NUMBERS_URL": "https://numbers.example/lookups",
-        "BASE_URL": "https://links.example",
-        "RATE_LIMIT_PER_MINUTE": "100000",
-        "BULK_NUMBERS_MAX": "3",
-        "ISSUER": "Example Ltd, 1 Example Street",
-        "TOKEN_TTL_S": "600",
-        "PRICE_PER_LOOKUP": "0",
-    }
-    with house(tmp_path_factory.mktemp("other"), migrated, **settings) as made:
-        yield made.start()
-
-
-@pytest.fixture(name="house")
-def house_of_others(other: House) -> House:
-    return other
+other = shared_house(
+    "other",
+    NUMBER_LOOKUP_ENABLED="false",
+    NETWORK_BASE_PLAN="",
+    LINK_CANCEL_DAYS="0",
+    CURRENCY="EUR",
+    PATH_PREFIX="/bappy",
+    TOKEN_PATHS="/oauth/token",
+    AUTH_URL="https://auth.example",
+    NUMBERS_URL="https://numbers.example/lookups",
+    BASE_URL="https://links.example",
+    RATE_LIMIT_PER_MINUTE="100000",
+    BULK_NUMBERS_MAX="3",
+    ISSUER="Example Ltd, 1 Example Street",
+    TOKEN_TTL_S="600",
+    PRICE_PER_LOOKUP="0",
+)
 
 
 @pytest.fixture

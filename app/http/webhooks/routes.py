@@ -1,8 +1,8 @@
 """Where you are told what happens, instead of asking for it."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from typing import Annotated, Any, ClassVar, Final, get_args
 from uuid import UUID
 
@@ -35,7 +35,7 @@ from domain.webhooks.endpoint import CHANGED, REGISTERED, DisabledReason, Webhoo
 from domain.webhooks.messages import NAMED_ONLY, TEST, TYPES
 from domain.webhooks.ports import Delivery, DeliveryStatus
 from domain.webhooks.signatures import Generation
-from projections.engine.freshness import wait_until_projected
+from projections.engine.freshness import require_projected
 from projections.engine.shape import MORE_MAY_COME, Moment, Shape, format_time, id_of, means, one_of
 from workers.webhook_planner import WebhookPlanner
 
@@ -439,11 +439,15 @@ def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     delivery.
     """
     parts, owner, at = given.parts, caller.organization_id, given.found.id
-    # So that what was asked for before does not seem to have failed.
-    wait_until_projected(parts.source, [WebhookPlanner.name])
-    undelivered = partial(parts.webhook_deliveries.undelivered, owner, at, given.body["since"])
+    since = given.body["since"]
+
+    def undelivered(most: int) -> Sequence[UUID]:
+        # Or what was asked for before would seem to have failed, and be sent again and again.
+        require_projected(parts.source, WebhookPlanner.name)
+        return parts.webhook_deliveries.undelivered(owner, at, since, most)
+
     accepted, replayed = parts.webhooks.redeliver_failed(
-        given.found, Failed(given.body["since"], undelivered), given.key, given.cause()
+        given.found, Failed(since, undelivered), given.key, given.cause()
     )
     return _accepted(at, AskedAgain(accepted.delivery_ids, accepted.has_more), replayed=replayed)
 

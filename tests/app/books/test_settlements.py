@@ -205,8 +205,8 @@ def test_an_invoice_that_is_paid_or_of_another_amount_stays(process: Process) ->
 
 
 def test_an_invoice_is_in_one_currency(process: Process) -> None:
-    lines = [Theirs(1, "a", 1, "USD", DAY), Theirs(2, "b", 1, "EUR", DAY)]
-    for given, told in ((lines, "EUR, USD"), ([], "none")):
+    lines = [Theirs(at, of, 1, of, DAY) for at, of in enumerate(("usd", "EUR", "USD"))]
+    for given, told in ((lines[1:], "EUR, USD"), ([], "none"), (lines[:1], "usd")):
         with pytest.raises(NotPossible, match=f"in one currency: here are {told}"):
             reconcile_costs(process.log, given, "offline", invoice="INV-1")
 

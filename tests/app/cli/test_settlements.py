@@ -1,7 +1,6 @@
 """The bank's statement and the invoices of providers are booked by the command that compares."""
 
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -29,13 +28,13 @@ def a_file(shell: Shell, *lines: str, head: str = "reference;amount;Tag") -> Pat
 @pytest.mark.usefixtures("owner")
 def test_what_does_not_go_together_is_refused(shell: Shell) -> None:
     file = a_file(shell, "bank-1;50.00;27.02.2026")
-    dated: Any = ("--value-date", "2026-02-27")
     for line in (
         ("--deposits", "--book"),
-        ("--deposits", "--book", "--invoice", "INV-7", *dated),
-        ("--provider", "offline", "--book", *dated),
+        ("--deposits", "--book", *INVOICE[2:]),
+        ("--provider", "offline", "--book", *INVOICE[4:]),
+        INVOICE[:4],
         (*INVOICE[:4], "--book"),
-        (*INVOICE[:2], "--invoice", "INV\n7", "--book", *dated),
+        (*INVOICE[:2], "--invoice", "INV\n7", "--book", *INVOICE[4:]),
         (*INVOICE, "--book", "--accept", "0"),
     ):
         shell.refusal("audit", "reconcile", file, *line, status=2)

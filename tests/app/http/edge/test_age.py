@@ -18,10 +18,10 @@ def look_at_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("projections.engine.freshness.REFRESH_S", 0.0)
 
 
-def project_ten_seconds_ago(service: Service) -> str:
+def project(service: Service, ago: timedelta) -> str:
     parts = service.container
     parts.projector.catch_up()
-    then = parts.clock() - timedelta(seconds=10)
+    then = parts.clock() - ago
     with parts.views.writing() as connection:
         places = [*parts.positions.all(parts.views).values()]
         parts.positions.caught_up(connection, places, then)
@@ -40,7 +40,7 @@ def test_a_reply_says_that_it_is_old_once_there_is_something_newer(
         metas = [tenant.get(path.format(job=job)).json["meta"] for path in PATHS]
         return {(each.get("stale"), each.get("as_of")) for each in metas}
 
-    then = project_ten_seconds_ago(still)
+    then = project(still, timedelta(seconds=10))
     assert ages() == {(None, None)}
     assert tenant.create_job(numbers(1)).status_code == 202
     assert ages() == {(True, then)}
@@ -56,11 +56,7 @@ def test_a_heartbeat_from_the_future_does_not_make_old_replies_new(
     look_at_each_request(monkeypatch)
     tenant = still.tenant()
     parts = still.container
-    parts.projector.catch_up()
-    ahead = parts.clock() + timedelta(hours=1)
-    with parts.views.writing() as connection:
-        places = [*parts.positions.all(parts.views).values()]
-        parts.positions.caught_up(connection, places, ahead)
+    project(still, timedelta(hours=-1))
     assert tenant.create_job(numbers(1)).status_code == 202
     assert tenant.get("/v1/transactions").json["meta"]["stale"] is True
     lags, newest = parts.observed.follower_lags(), parts.log.head()

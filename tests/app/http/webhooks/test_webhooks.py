@@ -27,13 +27,16 @@ def create(tenant: Tenant, key: str = "", **body: Any) -> Any:
 def due(tenant: Tenant) -> UUID:
     """Return an endpoint that has a delivery to be sent."""
     parts, webhook_id = tenant.service.container, tenant.webhook()
-    parts.projector.catch_up()
-    parts.webhook_planner.step()
+    plan(parts)
     tenant.post(f"{WEBHOOKS}/{webhook_id}/test")
+    plan(parts)
+    return UUID(webhook_id)
+
+
+def plan(parts: Container) -> None:
     parts.projector.catch_up()
     while parts.webhook_planner.step():
         pass
-    return UUID(webhook_id)
 
 
 def forget_key(parts: Container) -> None:
@@ -111,3 +114,12 @@ def test_what_failed_since_a_moment_is_asked_for_in_any_zone(tenant: Tenant) -> 
         assert tenant.post(path, json={"since": since}).status_code == 202
     for since in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-13-01", None):
         assert [*fields_of(tenant.post(path, json={"since": since}))] == ["since"]
+
+
+def test_nothing_is_asked_for_again_while_the_planner_is_behind(still: Service) -> None:
+    """It would seem to have failed, so who asks until nothing is left would ask without end."""
+    parts, tenant, body = still.container, still.tenant(), {"since": "2026-01-01"}
+    path = f"{WEBHOOKS}/{due(tenant)}/redeliver"
+    asked = [tenant.post(path, json=body, key=key).status_code for key in ("a", "a", "b")]
+    plan(parts)
+    assert [*asked, tenant.post(path, json=body).status_code] == [202, 202, 503, 202]
