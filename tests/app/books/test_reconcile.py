@@ -97,6 +97,7 @@ def test_activations_and_top_ups_have_the_references_of_their_network(process: P
     assert facts == [("bank-1", 100_000_000, acme)]
 
 
+@pytest.mark.each_database
 def test_what_has_no_reference_is_added_up_by_day_or_month(installation: Installation) -> None:
     clock = SetClock(datetime(2026, 3, 30, 23, 59, tzinfo=UTC))
     installation.environment["COST_PER_LOOKUP"] = "offline=0.005 USD"

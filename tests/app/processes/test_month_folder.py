@@ -50,7 +50,6 @@ from tests.servers.install import HLEDGER
 from tests.servers.running import newest
 from tests.workers.fees import bill
 
-# The net makes one on each database.
 pytestmark = pytest.mark.any_database
 
 MONTH = "2026-02"
@@ -636,6 +635,7 @@ def shop(installation: Installation) -> Trade:
     return trade
 
 
+@pytest.mark.each_database
 def test_a_month_that_no_checkpoint_covers_yet_is_refused(shop: Trade) -> None:
     with pytest.raises(NotPossible, match="no checkpoint covers the close of month 2026-02 yet"):
         shop.make("early")
