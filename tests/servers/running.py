@@ -14,9 +14,9 @@ from tests.servers import clock
 from tests.servers.guard import Guard, is_running, pid_in
 
 COMMAND_S = 90.0
-# Below the ports that the system gives to outgoing connections: while a server is stopped, nobody
-# else takes its port by chance.
-PORTS = range(20_000, 32_000)
+# Below those of outgoing connections: nobody takes the port of a stopped server by chance. Each
+# process of the tests has its own, or two that start servers at once may choose the same.
+PORTS = range(20_000 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), 32_000, 16)
 
 
 class CannotStart(Exception):

@@ -326,8 +326,8 @@ def _has_white_ends(case: Case) -> bool:
 
 
 def _is_kept_when_ended(case: Case) -> bool:
-    """`DELETE` ends a link, which can be read and renamed for ever after."""
-    return case.operation.path.startswith("/v1/links/{identifier}")
+    """`DELETE` ends a link or cancels a job; both can be read for ever after."""
+    return case.operation.path.startswith(("/v1/links/{", "/number-lookup/bulk/{"))
 
 
 def _counts(_: object, failure: Failure, case: Case, response: Response) -> bool:
