@@ -88,7 +88,7 @@ def test_a_clock_that_jumps_stops_all_work_until_it_is_right(
     log, plan = system.container.log, partner.ask("GET", "/v1/plans").data["data"][0]["id"]
     partner.ask("POST", "/v1/webhooks", {"url": receiver.url})
     assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
-    wait_until(lambda: len(receiver.came) == 1, 60)
+    wait_until(lambda: len(receiver.asked("told")) == 1, 60)
     began = time.monotonic()
     clock.jump(ahead_s)
     wait_until(lambda: readiness(partner)[0] == 503, RESTS_WITHIN_S)
@@ -107,6 +107,6 @@ def test_a_clock_that_jumps_stops_all_work_until_it_is_right(
     for each in running:
         each.says("right again", WORKS_WITHIN_S)
     assert time.monotonic() - began < WORKS_WITHIN_S
-    wait_until(lambda: len(receiver.came) == 2, 60)
+    wait_until(lambda: len(receiver.asked("told")) == 2, 60)
     assert partner.ask("POST", "/v1/links", {"plan_id": plan}).status == 201
     system.check()
