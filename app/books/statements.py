@@ -1,7 +1,7 @@
 """Statements and balances from the log alone, in one pass, with one statement for each wallet."""
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet
@@ -15,8 +15,7 @@ from projections.engine.rebuild import Progress, ignore_progress
 from projections.engine.shape import Shape
 
 
-@dataclass(frozen=True, slots=True)
-class MonthsStatements:
+class MonthsStatements(NamedTuple):
     """All statements of one month, final once it is closed; `closed_at` is None before."""
 
     month: str

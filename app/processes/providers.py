@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from math import nan
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -29,12 +30,6 @@ TRANSCRIPTS = Path(__file__).parents[2] / "docs" / "providers" / "transcripts"
 DATED = re.compile(r"-(\d{4}-\d{2}-\d{2})\.json")
 
 logger = logging.getLogger(__name__)
-
-
-class Trial(msgspec.Struct):
-    """The one field that is read here of what `providers smoke` writes."""
-
-    ok: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +125,9 @@ def trials(name: str, transcripts: Path) -> tuple[str, str | None]:
         if (found := DATED.search(path.name)) is None:
             continue
         try:
-            if msgspec.json.decode(path.read_bytes(), type=Trial).ok:
+            if msgspec.json.decode(path.read_bytes(), type=dict[str, Any])["ok"]:
                 dates.append(found[1])
-        except (OSError, msgspec.MsgspecError):  # An incomplete file, or not a transcript.
+        except (OSError, KeyError, msgspec.MsgspecError):  # It is incomplete, or no transcript.
             problem = f"its transcript {path.name} cannot be read"
     return f"on {max(dates)}" if dates else NEVER_RUN, problem
 

@@ -188,8 +188,7 @@ class Parser(FlaskParser):
         return in_query(schema, CURRENT.get().sent_query)
 
     def handle_error(self, error: ValidationError, *_: Any, **__: Any) -> NoReturn:
-        (messages,) = error.messages_dict.values()  # By their location.
-        raise ValidationFailed(messages_shown(messages))
+        raise ValidationFailed(messages_shown(*error.messages_dict.values()))  # By location.
 
 
 def in_query(schema: Schema, query: Mapping[str, list[str]]) -> dict[str, Any]:

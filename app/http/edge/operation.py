@@ -106,7 +106,7 @@ class Operation:
     parameters: frozenset[str] = field(init=False)  # Those of the query that it reads.
     is_strict: bool = field(init=False)  # It refuses parameters that it would ignore.
     described: dict[str, Any] = field(init=False)  # What the document says of it.
-    _read: Callable[[Given[Any]], object] = field(init=False)
+    _read: Callable[[Given[Any], bytes], object] = field(init=False)
 
     def __call__(self, view: View) -> View:
         """Add the operation to its group; the function stays as it is."""
@@ -161,10 +161,7 @@ class Operation:
             parse_json(read_body(given.environ))  # Reading a link may ask the network.
         if self.is_strict:
             _refuse_unknown(given)
-        if self.read_on_loop is None:
-            self._read(given)
-        else:
-            self.read_on_loop(given, body)
+        (self.read_on_loop or self._read)(given, body)
         given.refuse_over_limit()
         return caller, given
 
@@ -299,7 +296,7 @@ class Group(flask_smorest.Blueprint):
         self.operation = partial(Operation, self)
 
 
-def _set_parts(given: Given[Any], **sent: dict[str, Any]) -> None:
+def _set_parts(given: Given[Any], _: bytes, **sent: dict[str, Any]) -> None:
     for name, part in sent.items():
         setattr(given, name, part)
 

@@ -165,11 +165,10 @@ def _read(schema: Schema, sent: dict[str, Any]) -> dict[str, Any]:
 
 def _load(schema: Schema, sent: dict[str, Any], partial: Any = ()) -> dict[str, Any]:
     try:
-        loaded: dict[str, Any] = schema.load(sent, partial=partial)
+        return {**schema.load(sent, partial=partial)}
     except ValidationError as error:  # What was sent comes first, for it may be misspelt.
         wrong = sorted(error.messages_dict.items(), key=lambda each: each[0] not in sent)
         raise ValidationFailed(messages_shown(dict(wrong))) from None
-    return loaded
 
 
 class BulkBody(Schema):
