@@ -71,9 +71,10 @@ def test_what_stays_undone_is_asked_for_ever_more_seldom(lab: Lab, asked: Asked)
     assert gaps == [1, 1, 2, 4, 8, 10, 10, 10]
 
 
-def test_what_has_moved_on_does_not_wait_as_what_it_was(lab: Lab, asked: Asked) -> None:
+def test_what_has_moved_on_does_not_wait_as_what_it_was(lab: Lab) -> None:
     arm(lab.network, "create_endpoint", FAULTS["killed before"])
     link = lab.create()
+    asked = Asked(lab)  # Of the process that came after the kill.
     for seconds in (5, 2, 4):
         lab.clock.forward(seconds=seconds)
         assert asked.beat() == [link.id]
