@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.servers import clock
@@ -16,8 +17,7 @@ from tests.servers.guard import Guard, is_running, pid_in
 
 COMMAND_S = 90.0
 # Below those of outgoing connections: nobody takes the port of a stopped server by chance. Each
-# process of the tests has its own, or two that start servers at once may choose the same; and it
-# takes them in turn, or one server may be given the same port twice.
+# process of the tests has its own and takes them in turn: no two servers are given the same.
 OWN = range(20_000 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), 32_000, 16)
 PORTS = itertools.cycle(random.sample(OWN, len(OWN)))
 
@@ -43,11 +43,8 @@ def free_port() -> int:
     """Return a port of 127.0.0.1 that nobody listens on."""
     while True:
         port = next(PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
             return port
 
 
