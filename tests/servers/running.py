@@ -1,5 +1,6 @@
 """What private servers have in common: programs, users, ports, and a home that goes away."""
 
+import itertools
 import os
 import pwd
 import random
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.servers import clock
@@ -15,8 +17,9 @@ from tests.servers.guard import Guard, is_running, pid_in
 
 COMMAND_S = 90.0
 # Below those of outgoing connections: nobody takes the port of a stopped server by chance. Each
-# process of the tests has its own, or two that start servers at once may choose the same.
-PORTS = range(20_000 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), 32_000, 16)
+# process of the tests has its own and takes them in turn: no two servers are given the same.
+OWN = range(20_000 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), 32_000, 16)
+PORTS = itertools.cycle(random.sample(OWN, len(OWN)))
 
 
 class CannotStart(Exception):
@@ -39,12 +42,9 @@ def accepts(port: int) -> bool:
 def free_port() -> int:
     """Return a port of 127.0.0.1 that nobody listens on."""
     while True:
-        port = random.choice(PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        port = next(PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
             return port
 
 
