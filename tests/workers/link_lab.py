@@ -130,7 +130,7 @@ class Lab(Customer):
         """Ask for a change of plans as the web process does, all of it paid for."""
         new = uuid4()
         request = ChangeRequest(self.organization_id, link_id, remove, add, None)
-        command = replace(self.process.link_plans, offers=self._offer)
+        command = replace(self.process.link_plans, offers=self.offer)
         command._start(  # noqa: SLF001  # What comes before the wait.
             request, new, time.monotonic(), self.process.cause()
         )
@@ -242,8 +242,8 @@ class Lab(Customer):
 
         self.simulator.create_endpoint = silent
 
-    def _offer(self, _organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
-        return self._plans.get(plan_id)
+    def offer(self, _organization_id: UUID, plan_id: UUID) -> PlanTerms:
+        return self._plans[plan_id]
 
     def _wait(self, seconds: float) -> None:
         self.clock.forward(seconds=seconds)

@@ -12,6 +12,7 @@ import pytest
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
+from projections.engine import consumer
 from tests.faulty_network import Killed
 from tests.installation import (
     Installation,
@@ -427,6 +428,7 @@ def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
     with monkeypatch.context() as patch:
         model = next(each for each in process.models if each.name == part)
         patch.setattr(model, "follow", broken)
+        patch.setattr(consumer, "RETRY_MAX_S", 0.05)
         activate(process, organization_id)
         process.projector.catch_up()
         bill(process)
