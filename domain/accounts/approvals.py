@@ -47,7 +47,6 @@ class ApprovalLimit(Root):
         """Saved together with the first limit."""
 
         TOPIC = "approval_limit.opened"
-        SETS = sets(above_micros=None, covers=None)
 
     class Set(Root.Event, ByOperator):
         """It holds from the next event on. None: there is no limit any more.
@@ -62,8 +61,8 @@ class ApprovalLimit(Root):
         above_micros: int | None
         covers: Literal["people"] | None = field(default=None, kw_only=True)
 
-    above_micros: int | None
-    covers: str | None
+    above_micros: int | None = None
+    covers: str | None = None
 
     @classmethod
     def open(cls, cause: Cause) -> Self:
@@ -94,7 +93,6 @@ class Proposal(Root):
         SETS = sets(
             *("organization_id", "amount_micros", "reference", "reason", "value_date"),
             made=itself,
-            state="proposed",
             proposed_by=fact("actor"),
         )
 
@@ -134,7 +132,6 @@ class Proposal(Root):
         SETS = sets(state="rejected")
 
     made: Made
-    state: Literal["proposed", "granted", "made", "rejected"]
     proposed_by: str | None
     # As a correction has them.
     organization_id: UUID | None
@@ -142,6 +139,7 @@ class Proposal(Root):
     reference: str | None
     reason: str | None
     value_date: date | None
+    state: Literal["proposed", "granted", "made", "rejected"] = "proposed"
 
     @classmethod
     def of(cls, cause: Cause, kind: Kind, *names: object, **facts: Any) -> Self:

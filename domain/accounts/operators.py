@@ -40,17 +40,11 @@ class Operator(Root):
 
     class Registered(Created, ByOperator):
         TOPIC = "operator.registered"
+        SETS = sets("name", "may", "key_hash", keys=lambda event: (event,))
 
         name: str
         may: list[Right]
         key_hash: str
-
-        def apply(self, aggregate: "Operator") -> None:
-            aggregate.name = self.name
-            aggregate.may = self.may
-            aggregate.revoked = False
-            aggregate.locked_out_at = None
-            aggregate.keys, aggregate.key_hash = (self,), self.key_hash
 
     class KeyRotated(Root.Event, ByOperator):
         """The key before it is refused from now on."""
@@ -79,10 +73,10 @@ class Operator(Root):
 
     name: str
     may: list[Right]
-    revoked: bool
-    locked_out_at: datetime | None  # When the key was last replaced by a caller without one.
     keys: "tuple[Operator.Registered | Operator.KeyRotated, ...]"  # The events that gave a key.
     key_hash: str  # Of the present key, under the newest pepper that it was used with.
+    revoked: bool = False
+    locked_out_at: datetime | None = None  # When a caller without a key last replaced this one.
 
     @classmethod
     def register(

@@ -37,19 +37,7 @@ class Organization(Root):
 
     class Registered(Created, ByOperator):
         TOPIC = "organization.registered"
-        SETS = sets(
-            *("name", "price_micros", "monthly_link_fee_micros"),
-            status="active",
-            lookup_enabled=True,
-            low_balance_threshold_micros=None,
-            thresholds_set=Daily(),
-            rate_limit_per_minute=None,
-            spending_limit_micros=None,
-            key_holders=(),
-            brand_colour=None,
-            brand_logo=None,
-            customer_number=None,
-        )
+        SETS = sets("name", "price_micros", "monthly_link_fee_micros", thresholds_set=Daily())
 
         name: str
         price_micros: int | None
@@ -159,18 +147,18 @@ class Organization(Root):
         customer_number: str | None
 
     name: str
-    status: Status
     price_micros: int | None
     monthly_link_fee_micros: int
-    lookup_enabled: bool
-    low_balance_threshold_micros: int | None
     thresholds_set: Daily
-    rate_limit_per_minute: int | None
-    spending_limit_micros: int | None
-    key_holders: Sequence[str]
-    brand_colour: str | None
-    brand_logo: str | None
-    customer_number: str | None
+    status: Status = "active"
+    lookup_enabled: bool = True
+    low_balance_threshold_micros: int | None = None
+    rate_limit_per_minute: int | None = None
+    spending_limit_micros: int | None = None
+    key_holders: Sequence[str] = ()
+    brand_colour: str | None = None
+    brand_logo: str | None = None
+    customer_number: str | None = None
 
     @classmethod
     def register(
@@ -287,9 +275,7 @@ class ApiClient(Root):
             aggregate.client_id = self.client_id
             aggregate.organization_id = self.organization_id
             aggregate.scopes = granted(self.scopes)
-            aggregate.secret_hashes, aggregate.old_until = [self.secret_hash], None
-            aggregate.rotated_at, aggregate.rotations = None, Daily()
-            aggregate.revoked = False
+            aggregate.secret_hashes, aggregate.rotations = [self.secret_hash], Daily()
 
     class SecretRotated(Root.Event, ByOperator):
         """`kept_hashes` are those of older secrets, which stay valid until `kept_until`.
@@ -338,10 +324,10 @@ class ApiClient(Root):
     organization_id: UUID | None
     scopes: list[str]
     secret_hashes: list[str]  # Of the newest secret, then of the one that it has replaced.
-    old_until: datetime | None  # When the replaced one ends.
-    rotated_at: datetime | None  # When the newest was made, if it replaced one.
     rotations: Daily
-    revoked: bool
+    old_until: datetime | None = None  # When the replaced one ends.
+    rotated_at: datetime | None = None  # When the newest was made, if it replaced one.
+    revoked: bool = False
 
     @classmethod
     def register(

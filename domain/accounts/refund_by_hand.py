@@ -58,6 +58,7 @@ class Refundable(Root):
     RefundedByHand: ClassVar[type[RefundByHand]]
     OWN: ClassVar[tuple[str, ...]] = ("organization_id",)
 
+    organization_id: UUID
     by_hand = cast("tuple[RefundByHand, ...]", ())  # No annotation, so that it is not a field.
 
     @abstractmethod

@@ -83,20 +83,9 @@ class Link(Refundable):
 
         def apply(self, aggregate: "Link") -> None:
             aggregate.requested = self
-            aggregate.stage = Stage.REQUESTED
-            aggregate.iccid = aggregate.sponsor_profile = aggregate.lpa = None
-            aggregate.intent = aggregate.endpoint_id = aggregate.addon_id = None
-            aggregate.ordered_since = aggregate.order = None
-            aggregate.activated_at = aggregate.failure = None
-            aggregate.status = "inactive"
-            aggregate.open_call = aggregate.ended = None
-            aggregate.activations = {}
-            aggregate.open_change = None
-            aggregate.changes = ()
+            aggregate.organization_id = self.organization_id
             aggregate.name = named(self)
-            aggregate.renames = aggregate.handovers = Daily()
-            aggregate.handover = None
-            aggregate.installed_at = aggregate.first_used_at = None
+            aggregate.activations = {}
             aggregate.left_over = {}
             aggregate.notified_percent = {}
             aggregate.notified_expiry = set()
@@ -551,34 +540,34 @@ class Link(Refundable):
     }
 
     requested: Began
-    stage: Stage
-    iccid: str | None
-    sponsor_profile: SponsorProfile | None
-    lpa: Sealed | None
-    intent: EndpointRequested | OrderRequested | None
-    ordered_since: datetime | None  # Since when an order of this link may have been placed.
-    order: OrderPlaced | None
-    endpoint_id: str | None
-    addon_id: str | None
-    activated_at: datetime | None
-    failure: ProvisioningFailed | None
-    status: LinkStatus  # When last seen at the network.
-    open_call: StatusRequested | EndRequested | None  # The intent of a request's call.
-    ended: Ended | None
-    activations: dict[UUID, Activation]
-    open_change: UUID | None
-    changes: tuple[UUID, ...]  # Every change of its plans, in order.
     name: Sealed | None
-    renames: Daily
-    handover: UUID | None
-    handovers: Daily
-    installed_at: datetime | None
-    first_used_at: datetime | None
+    activations: dict[UUID, Activation]
     left_over: dict[str, int]  # Ids at the network, and how often each was recorded.
     notified_percent: dict[UUID, int]  # The highest percentage recorded for each activation.
     notified_expiry: set[UUID]
     plan_ends: dict[UUID, datetime]  # As the network showed them first.
     plans_ended: set[UUID]
+    stage: Stage = Stage.REQUESTED
+    iccid: str | None = None
+    sponsor_profile: SponsorProfile | None = None
+    lpa: Sealed | None = None
+    intent: EndpointRequested | OrderRequested | None = None
+    ordered_since: datetime | None = None  # Since when an order of it may have been placed.
+    order: OrderPlaced | None = None
+    endpoint_id: str | None = None
+    addon_id: str | None = None
+    activated_at: datetime | None = None
+    failure: ProvisioningFailed | None = None
+    status: LinkStatus = "inactive"  # When last seen at the network.
+    open_call: StatusRequested | EndRequested | None = None  # The intent of a request's call.
+    ended: Ended | None = None
+    open_change: UUID | None = None
+    changes: tuple[UUID, ...] = ()  # Every change of its plans, in order.
+    renames: Daily = Daily()
+    handover: UUID | None = None
+    handovers: Daily = Daily()
+    installed_at: datetime | None = None
+    first_used_at: datetime | None = None
 
     @classmethod
     def request(
@@ -621,10 +610,6 @@ class Link(Refundable):
             endpoint, lpa, cause, adopted=True, bought_at=first.bought_at, more=more or None
         )
         return made
-
-    @property
-    def organization_id(self) -> UUID:
-        return self.requested.organization_id
 
     @property
     def network(self) -> str:

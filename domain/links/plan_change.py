@@ -51,9 +51,7 @@ class PlanChange(Refundable):
 
         TOPIC = "plan_change.requested"
         IS_STEP = True
-        SETS = sets(
-            requested=itself, done=0, intent=None, failure=None, finished_at=None, returned=()
-        )
+        SETS = sets("organization_id", "link_id", requested=itself)
 
         removals: list[Removal]
         additions: list[Addition]
@@ -147,12 +145,13 @@ class PlanChange(Refundable):
         },
     }
 
+    link_id: UUID
     requested: Requested
-    done: int
-    intent: "PlanChange.StepStarted | None"
-    failure: "PlanChange.Failed | None"
-    finished_at: datetime | None
-    returned: tuple[GivenBack, ...]
+    done: int = 0
+    intent: "PlanChange.StepStarted | None" = None
+    failure: "PlanChange.Failed | None" = None
+    finished_at: datetime | None = None
+    returned: tuple[GivenBack, ...] = ()
 
     @classmethod
     def request(
@@ -168,14 +167,6 @@ class PlanChange(Refundable):
         facts["additions"] = [_addition(change_id, i, e, currency) for i, e in enumerate(plans)]
         assert facts["removals"] or plans
         return cls.begin(cls.Requested, cause, change_id, **facts)
-
-    @property
-    def organization_id(self) -> UUID:
-        return self.requested.organization_id
-
-    @property
-    def link_id(self) -> UUID:
-        return self.requested.link_id
 
     @property
     def network(self) -> str:

@@ -125,7 +125,7 @@ class Root(BaseAggregate[UUID]):
 
     @classmethod
     def started_by(cls, event: Created) -> Self:
-        """Make an aggregate from its first event, which assigns everything."""
+        """Make an aggregate from its first event, which assigns what has no default."""
         made = object.__new__(cls)
         made.__base_init__(event.originator_id, event.originator_version, event.timestamp)
         event.apply(made)

@@ -73,12 +73,11 @@ class BulkJob(Refundable):
 
         def apply(self, aggregate: "BulkJob") -> None:
             aggregate.created = self
+            aggregate.organization_id = self.organization_id
             aggregate.attempts = {}
             aggregate.completed = set()
             aggregate.failed = set()
-            aggregate.cancelled_count = 0
             aggregate.settlements = []
-            aggregate.finished_at = None
 
     class SliceStarted(Event):
         """Counts the attempt before any work is done, so that killed workers count too."""
@@ -149,9 +148,9 @@ class BulkJob(Refundable):
     attempts: dict[int, int]  # Starts of a slice since an item of it last ended.
     completed: set[int]
     failed: set[int]
-    cancelled_count: int
     settlements: "list[BulkJob.ItemsCompleted | BulkJob.ItemsFailed]"
-    finished_at: datetime | None
+    cancelled_count: int = 0
+    finished_at: datetime | None = None
 
     @classmethod
     def create(cls, stream_id: UUID, cause: Cause, **facts: Any) -> Self:
@@ -163,10 +162,6 @@ class BulkJob(Refundable):
         paid_micros = first.price.amount_micros if first.price is not None else 0
         assert paid_micros == first.total_count * first.item_price_micros, paid_micros
         return made
-
-    @property
-    def organization_id(self) -> UUID:
-        return self.created.organization_id
 
     @property
     def slice_count(self) -> int:
