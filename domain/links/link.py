@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Literal, Self, get_args
 from uuid import UUID
 
-from domain.accounts.paid_price import GivenBack, PaidPrice, Repaying, Repayment
+from domain.accounts.paid_price import GivenBack, PaidPrice, Repaying, Repayment, price_of
 from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.cause import Cause
@@ -581,9 +581,7 @@ class Link(Refundable):
         **facts: Any,
     ) -> Self:
         """Request a link; nothing is charged before an eSIM has been found."""
-        price = None
-        if plan.price_micros:
-            price = PaidPrice(plan.price_micros, currency, derive_id("transaction", link_id))
+        price = price_of(link_id, plan.price_micros, currency)
         facts |= {"name": None, "sealed_name": name, "plan": plan, "price": price}
         return cls.begin(Link.Requested, cause, link_id, **facts)
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.accounts.paid_price import GivenBack, PaidPrice, Repaying, Repayment
+from domain.accounts.paid_price import GivenBack, PaidPrice, Repaying, Repayment, price_of
 from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
@@ -304,11 +304,7 @@ class PlanChange(Refundable):
 
 def _addition(change_id: UUID, index: int, plan: BoughtPlan, currency: str) -> Addition:
     activation_id = derive_id("activation", change_id, index)
-    price = None
-    if plan.price_micros:
-        transaction_id = derive_id("transaction", activation_id)
-        price = PaidPrice(plan.price_micros, currency, transaction_id)
-    return Addition(activation_id, plan, price)
+    return Addition(activation_id, plan, price_of(activation_id, plan.price_micros, currency))
 
 
 def _unbought(link: Link, addition: Addition, addon: Addon) -> Sequence[str]:

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from domain.accounts.committer import Committer
-from domain.accounts.paid_price import PaidPrice
+from domain.accounts.paid_price import price_of
 from domain.cause import Cause
 from domain.errors import (
     KEY_ERASED,
@@ -20,7 +20,6 @@ from domain.errors import (
     Refused,
     refuse_other,
 )
-from domain.ids import derive_id
 from domain.limiter import OpenItems
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers, bulk_job_id, refunds_of
@@ -84,7 +83,8 @@ class BulkCreate:
         return job
 
     def _create(self, request: BulkRequest, job_id: UUID, cause: Cause) -> BulkJob:
-        price = _price_of(request, job_id)
+        amount_micros = request.price_micros * len(request.phone_numbers)
+        price = price_of(job_id, amount_micros, request.currency)
         clear = msgspec.json.encode(PersonalNumbers(list(request.phone_numbers)))
         month = month_of(cause.at)
         job = BulkJob.create(
@@ -142,10 +142,3 @@ class BulkCancel:
             self.committer.commit_entries(newest.organization_id, refunds, cause, newest)
 
         return self.log.update(job, cancel)
-
-
-def _price_of(request: BulkRequest, job_id: UUID) -> PaidPrice | None:
-    if request.price_micros == 0:
-        return None
-    amount_micros = request.price_micros * len(request.phone_numbers)
-    return PaidPrice(amount_micros, request.currency, derive_id("transaction", job_id))

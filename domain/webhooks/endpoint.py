@@ -257,16 +257,3 @@ class WebhookRequest(Root):
         generation: int
 
     asked: TestAsked | RedeliveryAsked | RedeliveriesAsked | RotationAsked
-
-    @classmethod
-    def make(
-        cls,
-        kind: type[Created],
-        request_id: UUID,
-        endpoint: WebhookEndpoint,
-        cause: Cause,
-        **facts: object,
-    ) -> Self:
-        """Begin the stream of a request about an endpoint."""
-        whose = {"organization_id": endpoint.organization_id, "endpoint_id": endpoint.id}
-        return cls.begin(kind, cause, request_id, **whose, **facts)
