@@ -197,7 +197,7 @@ class OpenItems:
         with self._lock:  # Held while reading: the jobs dropped below must be in what was read.
             shown, position = self._read(organization_id)
             accepted = self._accepted[organization_id]
-            accepted -= {each for each in accepted if _is_shown(each, position)}
+            accepted -= {e for e in accepted if e.position is not None and e.position <= position}
             open_count = shown + sum(each.count for each in accepted)
             if open_count + count > self._items_max:
                 raise RateLimited(
@@ -211,7 +211,3 @@ class OpenItems:
             if this.position is None:
                 with self._lock:
                     self._accepted[organization_id].discard(this)
-
-
-def _is_shown(accepted: Accepting, position: int) -> bool:
-    return accepted.position is not None and accepted.position <= position

@@ -64,10 +64,6 @@ class ApprovalLimit(Root):
     above_micros: int | None = None
     covers: str | None = None
 
-    @classmethod
-    def open(cls, cause: Cause) -> Self:
-        return cls.begin(cls.Opened, cause, cls.id_of())
-
     def set(self, above_micros: int | None, cause: Cause) -> None:
         """Set the limit; one who raises or ends it needs an approved proposal."""
         self.record(self.Set, cause, above_micros=above_micros, covers="people")
@@ -183,7 +179,6 @@ class Approvals:
 
     @property
     def operators(self) -> Operators:
-        """All operators."""
         return Operators(self.log)
 
     def above_micros(self) -> int | None:
@@ -203,7 +198,9 @@ class Approvals:
         """Set the first limit or a lower one; propose a higher one, or its end (None)."""
 
         def attempt() -> Proposal | None:
-            limit = self.log.find(ApprovalLimit, ApprovalLimit.id_of()) or ApprovalLimit.open(cause)
+            limit_id = ApprovalLimit.id_of()
+            limit = self.log.find(ApprovalLimit, limit_id)
+            limit = limit or ApprovalLimit.begin(ApprovalLimit.Opened, cause, limit_id)
             now = limit.above_micros
             if above_micros == now:
                 return None

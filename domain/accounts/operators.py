@@ -171,7 +171,7 @@ class Operators:
         others = [e for e in self._each() if APPROVES in e.may and e.actor not in actors]
         if any(each.has_own_key and not each.revoked for each in others):
             return None
-        return max([since, *(each.last_event_at for each in others)])
+        return max([since, *(each.modified_on for each in others)])
 
     def is_revoked(self, actor: str | None) -> bool:
         """Tell whether an actor is an operator who is revoked, whose open proposals are void."""

@@ -4,7 +4,6 @@ Open work is still finished. The log records who drained a provider and who resu
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Self
 
 from domain.cause import Cause
 from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, itself, sets
@@ -36,10 +35,6 @@ class Provider(LoadedFromNewest):
     name: str
     drained: "Provider.Drained | None"
 
-    @classmethod
-    def register(cls, name: str, cause: Cause) -> Self:
-        return cls.begin(cls.Registered, cause, Provider.id_of(name), name=name)
-
     def switch(self, cause: Cause, *, drained: bool) -> None:
         """Drain it, or let it work again; nothing is recorded if that is so already."""
         if drained != (self.drained is not None):
@@ -62,7 +57,9 @@ def switch_provider(log: Log, name: str, cause: Cause, *, drained: bool) -> Prov
     """Drain a provider, or let it work again."""
 
     def attempt() -> Provider:
-        known = log.find(Provider, Provider.id_of(name)) or Provider.register(name, cause)
+        provider_id = Provider.id_of(name)
+        known = log.find(Provider, provider_id)
+        known = known or Provider.begin(Provider.Registered, cause, provider_id, name=name)
         known.switch(cause, drained=drained)
         if known.pending_events and (drained or known.version > 1):
             log.append(known)

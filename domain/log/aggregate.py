@@ -6,7 +6,6 @@ This is the only place where an event is made.
 from abc import abstractmethod
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import field, fields
-from datetime import datetime
 from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar
@@ -156,11 +155,6 @@ class Root(BaseAggregate[UUID]):
         following.apply(self)
         self.version, self.modified_on = version, cause.at
         self.pending_events.append(following)
-
-    @property
-    def last_event_at(self) -> datetime:
-        """The moment of the newest event."""
-        return self.modified_on
 
 
 class LoadedFromNewest(Root):

@@ -92,9 +92,9 @@ class Webhooks:
         if made is not None:
             self._require_same(draft, made)
             return made, True
-        listed = self.log.find(WebhookList, WebhookList.id_of(owner)) or WebhookList.open(
-            owner, cause
-        )
+        list_id, opened = WebhookList.id_of(owner), WebhookList.Opened
+        listed = self.log.find(WebhookList, list_id)
+        listed = listed or WebhookList.begin(opened, cause, list_id, organization_id=owner)
         listed.add(endpoint_id, cause)
         new = WebhookEndpoint.begin(
             WebhookEndpoint.Registered,

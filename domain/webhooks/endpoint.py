@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
-from typing import Literal, Self
+from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -201,12 +201,6 @@ class WebhookList(Root):
     organization_id: UUID
     endpoint_ids: list[UUID]  # Oldest first.
     additions: Daily = Daily()
-
-    @classmethod
-    def open(cls, organization_id: UUID, cause: Cause) -> Self:
-        """Open the list of an organization, empty."""
-        stream_id = WebhookList.id_of(organization_id)
-        return cls.begin(cls.Opened, cause, stream_id, organization_id=organization_id)
 
     def add(self, endpoint_id: UUID, cause: Cause) -> None:
         """Add an endpoint; raises WebhookLimit and RateLimited."""
