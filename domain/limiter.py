@@ -54,15 +54,12 @@ class Limiter:
     _lock: Any = field(default_factory=Lock, init=False)
 
     def count_of(self, owner: Owner) -> int:
-        """Return how many slots the owner has now."""
         return self._running.get(owner, 0)
 
     def has_slot(self, owner: Owner) -> bool:
-        """Tell whether there is a slot for the owner now."""
         return self.count < self.total and self.count_of(owner) < self.share
 
     def require_share(self, owner: Owner) -> None:
-        """Raise RateLimited if the owner has its whole share now."""
         if self.count_of(owner) >= self.share:
             raise RateLimited(self.beyond_share)
 

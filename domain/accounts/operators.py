@@ -98,7 +98,6 @@ class Operator(Root):
 
     @property
     def key(self) -> "Operator.Registered | Operator.KeyRotated":
-        """The event that gave the present key."""
         return self.keys[-1]
 
     @property
@@ -127,7 +126,6 @@ class Operator(Root):
             self.record(self.Revoked, cause)
 
     def require(self, right: Right) -> None:
-        """Raise NotPossible unless this operator has a right."""
         self._refuse_revoked()
         if right not in self.may:
             raise NotPossible(f"operator {self.name} may not do this: it needs the right {right}")
@@ -188,7 +186,6 @@ class Operators:
             raise NotPossible("this is void: the operator who proposed it is revoked")
 
     def get(self, operator_id: UUID) -> Operator:
-        """Return an operator; raises NotFound."""
         return self.log.get(Operator, operator_id, f"operator {operator_id}")
 
     def register(

@@ -196,7 +196,6 @@ class Organization(Root):
             self.record(self.PriceChanged, cause, price_micros=price_micros)
 
     def change_monthly_link_fee(self, fee_micros: int, cause: Cause) -> None:
-        """Set what each active link costs per month."""
         if fee_micros != self.monthly_link_fee_micros:
             self.record(self.MonthlyLinkFeeChanged, cause, monthly_link_fee_micros=fee_micros)
 

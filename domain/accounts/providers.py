@@ -54,7 +54,6 @@ def drained(log: Log, names: Iterable[str]) -> Mapping[str, Provider.Drained]:
 
 
 def switch_provider(log: Log, name: str, cause: Cause, *, drained: bool) -> Provider:
-    """Drain a provider, or let it work again."""
 
     def attempt() -> Provider:
         provider_id = Provider.id_of(name)

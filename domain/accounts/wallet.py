@@ -259,7 +259,6 @@ class Wallet(LoadedFromNewest):
         self._refuse_below_zero(amount_micros)
 
     def restore(self, event: Event) -> None:
-        """Assign the fields that no entry changes."""
         self.organization_id = event.organization_id
         self.currency = event.currency
 
@@ -510,7 +509,6 @@ def kind_of(event: Wallet.Moved) -> str:
 
 
 def kind_refunded(refund: Wallet.Refunded) -> str:
-    """Return the kind of the charge that a refund gives back."""
     return CHARGED_FOR.get(refund.reference.type, refund.reference.type)
 
 

@@ -630,17 +630,14 @@ class Link(Refundable):
 
     @property
     def is_live(self) -> bool:
-        """Tell whether it is active or suspended, and has not ended."""
         return self.activated_at is not None and self.ended is None
 
     @property
     def state(self) -> LinkState:
-        """The status, or `ended`."""
         return self.status if self.ended is None else "ended"
 
     @property
     def calling(self) -> type[Event] | None:
-        """Which call a request has open."""
         return None if self.open_call is None else type(self.open_call)
 
     @property
@@ -649,7 +646,6 @@ class Link(Refundable):
         return [each for each in self.activations.values() if each.removed_at is None]
 
     def require_live(self) -> None:
-        """Raise LinkEnded for a link that has ended."""
         if self.ended is not None:
             raise LinkEnded
 

@@ -191,12 +191,10 @@ class PlanChange(Refundable):
 
     @property
     def removed(self) -> list[Removal]:
-        """The removals that were done."""
         return self.requested.removals[: self._applied]
 
     @property
     def added(self) -> list[Addition]:
-        """The additions that were done."""
         return self.requested.additions[: max(0, self._applied - len(self.requested.removals))]
 
     @property

@@ -132,7 +132,6 @@ class Root(BaseAggregate[UUID]):
 
     @classmethod
     def begin(cls, event: type[Created], cause: Cause, stream_id: UUID, **facts: Any) -> Self:
-        """Make a new aggregate by its first event."""
         first = _new(event, cause, stream_id, 1, originator_topic=get_topic(cls), **facts)
         made = cls.started_by(first)
         made.pending_events.append(first)

@@ -58,5 +58,4 @@ class Signal:
 
 
 def digits_of(stream: UUID | str) -> str:
-    """Return the digits of a stream's id."""
     return stream.hex if isinstance(stream, UUID) else stream

@@ -183,7 +183,6 @@ class BulkJob(Refundable):
         return [i for i in items if i not in self.completed and i not in self.failed]
 
     def exhausted(self, slice_index: int) -> bool:
-        """Tell whether a slice has used up its attempts."""
         return self.attempts.get(slice_index, 0) >= STARTS_MAX
 
     def start_slice(self, slice_index: int, cause: Cause) -> None:
@@ -201,7 +200,6 @@ class BulkJob(Refundable):
         cause: Cause,
         asked: Sequence[Asked] | None = None,
     ) -> None:
-        """End open items with an answer."""
         self._assert_open(indexes)
         self.record(
             self.ItemsCompleted,

@@ -156,7 +156,6 @@ class WebhookEndpoint(Root):
             self.record(self.Enabled, cause)
 
     def require_enabled(self) -> None:
-        """Raise WebhookDisabled if it is disabled."""
         if self.disabled is not None:
             raise WebhookDisabled
 
