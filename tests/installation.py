@@ -29,7 +29,7 @@ from domain.cause import Cause, Clock, utc_now
 from domain.log.aggregate import Event
 from domain.lookups.answers import AnswerRules
 from domain.lookups.bulk_commands import BulkRequest
-from domain.lookups.bulk_job import BulkJob
+from domain.lookups.bulk_job import BulkJob, slice_count
 from domain.lookups.ports import Found, LookupProvider, NumberFacts
 from domain.lookups.single import LookupRequest, LookupResult
 from domain.money import parse_amount
@@ -240,7 +240,7 @@ class Parts(Container):
         return self.ask_for_job(organization_id, wanted, None, price_micros)[0].id
 
     def finish_job(self, job_id: UUID) -> None:
-        for slice_index in range(self.log.get(BulkJob, job_id).slice_count):
+        for slice_index in range(slice_count(self.log.get(BulkJob, job_id).created)):
             self.bulk_lookup.work(job_id, slice_index)
 
     def cancel_job(self, job_id: UUID) -> BulkJob:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
-from typing import Literal, Self, get_args
+from typing import Literal, get_args
 from uuid import UUID
 
 from domain.cause import OPERATOR, Cause, is_operator
@@ -77,14 +77,6 @@ class Operator(Root):
     key_hash: str  # Of the present key, under the newest pepper that it was used with.
     revoked: bool = False
     locked_out_at: datetime | None = None  # When a caller without a key last replaced this one.
-
-    @classmethod
-    def register(
-        cls, stream_id: UUID, cause: Cause, *, name: str, may: Sequence[Right], key_hash: str
-    ) -> Self:
-        return cls.begin(
-            cls.Registered, cause, stream_id, name=name, may=list(may), key_hash=key_hash
-        )
 
     @property
     def actor(self) -> str:
@@ -215,8 +207,8 @@ class Operators:
             needs_two = NEED_TWO.intersection(may)
             used = permit("operator", cause, subject=name, may=[*may]) if needs_two else ()
             stream_id = Operator.id_of(len(known) + 1)
-            key_hash = key_for(stream_id)
-            made = Operator.register(stream_id, cause, name=name, may=may, key_hash=key_hash)
+            facts = {"name": name, "may": [*may], "key_hash": key_for(stream_id)}
+            made = Operator.begin(Operator.Registered, cause, stream_id, **facts)
             self.log.append(*used, made)
             return made
 

@@ -163,10 +163,6 @@ class BulkJob(Refundable):
         assert paid_micros == first.total_count * first.item_price_micros, paid_micros
         return made
 
-    @property
-    def slice_count(self) -> int:
-        return slice_count(self.created)
-
     def items_of(self, slice_index: int) -> range:
         """Return the indexes of one slice; empty if there is no such slice."""
         if slice_index < 0:
@@ -235,7 +231,8 @@ class BulkJob(Refundable):
 
     def cancel(self, cause: Cause) -> Repayment | None:
         """End a job that has not ended, with all its open items; return the refund for them."""
-        still_open = [i for index in range(self.slice_count) for i in self.open_items(index)]
+        settled = self.completed | self.failed
+        still_open = [i for i in range(self.created.total_count) if i not in settled]
         assert still_open, "a job with an open item has not ended"
         refund = self._refund_of(still_open)
         self.record(self.Cancelled, cause, count=len(still_open), refund=refund)

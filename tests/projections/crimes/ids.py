@@ -7,7 +7,6 @@ from uuid import uuid4
 
 from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.currency import Ledger
-from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient
 from domain.accounts.prices import LookupPrice
 from domain.accounts.providers import Provider
@@ -18,6 +17,7 @@ from domain.log.aggregate import Event, Root
 from domain.log.discontinuity import Discontinuity
 from tests.projections.crimes.adjustments import ANNA, waiting
 from tests.projections.crimes.links import an_imported_link
+from tests.projections.crimes.operators import registered
 from tests.projections.crimes.orders import failed, lost_by
 from tests.projections.crimes.webhooks import listing
 from tests.projections.forgery import forged
@@ -51,7 +51,7 @@ FIRST: dict[str, Callable[[LinkForger], Root | Event]] = {
     "lost_order": lambda f: lost_by(f, failed(f)),
     "fee": lambda f: f.fee()[1],
     "esim": lambda f: f.reservation(f.requested("0"))[1],
-    "operator": lambda f: Operator.register(uuid4(), f.cause, name="e", may=[], key_hash="h"),
+    "operator": lambda f: registered(1, [], f.cause),
 }
 
 

@@ -30,9 +30,8 @@ def by(forger: LinkForger, number: int | str | None) -> Cause:
 
 
 def registered(number: int, may: Sequence[Right], cause: Cause) -> Operator:
-    return Operator.register(
-        Operator.id_of(number), cause, name=f"o{number}", may=may, key_hash=f"hash-{number}"
-    )
+    facts = {"name": f"o{number}", "may": [*may], "key_hash": f"hash-{number}"}
+    return Operator.begin(Operator.Registered, cause, Operator.id_of(number), **facts)
 
 
 def write(forger: LinkForger, *aggregates: Root) -> int:
