@@ -232,7 +232,7 @@ class Parts(Container):
         """Return a job, and whether it was there before."""
         price = self._price_of(organization_id) if price_micros is None else price_micros
         request = BulkRequest(organization_id, wanted, price, self.settings.currency, key)
-        return self.bulk_create.run(request, self.cause())
+        return self.bulk_jobs.accept(request, self.cause())
 
     def create_job(
         self, organization_id: UUID, wanted: Sequence[str], price_micros: int | None = None
@@ -244,7 +244,7 @@ class Parts(Container):
             self.bulk_lookup.work(job_id, slice_index)
 
     def cancel_job(self, job_id: UUID) -> BulkJob:
-        return self.bulk_cancel.run(self.log.get(BulkJob, job_id), self.cause())
+        return self.bulk_jobs.cancel(self.log.get(BulkJob, job_id), self.cause())
 
     def _price_of(self, organization_id: UUID) -> int:
         """Return what a lookup costs: the organization's own price, or that of all."""

@@ -39,9 +39,6 @@ class LookupPrice(LoadedFromNewest):
     amount_micros: int | None = None
     currency: str | None = None
 
-    def restore(self, event: LoadedFromNewest.Event) -> None:
-        """Do nothing: the newest event sets everything."""
-
 
 class Prices:
     """The price as of the last look; only `look` reads the log.

@@ -14,6 +14,7 @@ class Provider(LoadedFromNewest):
     """A provider as operators see it; its stream begins when it is drained for the first time."""
 
     TOPIC = "provider"
+    OWN = ("name",)
 
     class Event(LoadedFromNewest.Event):
         """Every event names the provider, so the newest one is the whole state."""
@@ -38,10 +39,7 @@ class Provider(LoadedFromNewest):
     def switch(self, cause: Cause, *, drained: bool) -> None:
         """Drain it, or let it work again; nothing is recorded if that is so already."""
         if drained != (self.drained is not None):
-            self.record(self.Drained if drained else self.Resumed, cause, name=self.name)
-
-    def restore(self, event: Event) -> None:
-        self.name = event.name
+            self.record(self.Drained if drained else self.Resumed, cause)
 
 
 def drained(log: Log, names: Iterable[str]) -> Mapping[str, Provider.Drained]:

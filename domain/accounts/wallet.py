@@ -258,10 +258,6 @@ class Wallet(LoadedFromNewest):
         self._refuse_other_currency(currency)
         self._refuse_below_zero(amount_micros)
 
-    def restore(self, event: Event) -> None:
-        self.organization_id = event.organization_id
-        self.currency = event.currency
-
     def _refuse_other_currency(self, currency: str) -> None:
         if currency != self.currency:
             raise ConfigError(OTHER_CURRENCY)

@@ -3,7 +3,6 @@
 This is the only place where an event is made.
 """
 
-from abc import abstractmethod
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import field, fields
 from functools import cache
@@ -164,16 +163,13 @@ class LoadedFromNewest(Root):
 
     @classmethod
     def after(cls, event: Any) -> Self:
-        """Return the aggregate in its state after this event."""
+        """Return the aggregate after this event, which carries its `OWN` and sets the rest."""
         found = object.__new__(cls)
         found.__base_init__(event.originator_id, event.originator_version, event.timestamp)
-        found.restore(event)
+        for name in cls.OWN:
+            setattr(found, name, getattr(event, name))
         event.apply(found)
         return found
-
-    @abstractmethod
-    def restore(self, event: Any) -> None:
-        """Assign the facts that every event of this aggregate carries; `apply` assigns the rest."""
 
 
 def _new(event: type[E], cause: Cause, stream_id: UUID, version: int, **facts: Any) -> E:

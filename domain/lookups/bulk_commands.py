@@ -42,8 +42,8 @@ class BulkRequest:
 
 
 @dataclass(frozen=True)
-class BulkCreate:
-    """Accepts jobs."""
+class BulkJobs:
+    """Accepts jobs, and cancels them."""
 
     log: Log
     committer: Committer
@@ -51,7 +51,7 @@ class BulkCreate:
     open_items: OpenItems
     new_id: Callable[[], UUID]
 
-    def run(self, request: BulkRequest, cause: Cause) -> tuple[BulkJob, bool]:
+    def accept(self, request: BulkRequest, cause: Cause) -> tuple[BulkJob, bool]:
         """Accept a job; return it and whether an earlier request with the key had created it.
 
         Raises RateLimited beyond the limit of open items, the refusals of the wallet, and
@@ -106,15 +106,6 @@ class BulkCreate:
             )
         return job
 
-
-@dataclass(frozen=True)
-class BulkCancel:
-    """Cancels jobs."""
-
-    log: Log
-    committer: Committer
-    vault: Vault
-
     def load(self, organization_id: UUID, job_id: UUID) -> BulkJob:
         """Return a job of an organization; raises NotFound, also once it has been erased."""
         job = self.log.find(BulkJob, job_id)
@@ -124,7 +115,7 @@ class BulkCancel:
             raise NotFound
         return job
 
-    def run(self, job: BulkJob, cause: Cause) -> BulkJob:
+    def cancel(self, job: BulkJob, cause: Cause) -> BulkJob:
         """End a job at once, with a refund for each open item, and return it.
 
         Items that a worker commits first keep their outcome; a worker that comes later finds no
