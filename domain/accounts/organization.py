@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from domain.cause import Cause
@@ -161,24 +161,10 @@ class Organization(Root):
     customer_number: str | None = None
 
     @classmethod
-    def register(
-        cls,
-        organization_id: UUID,
-        cause: Cause,
-        *,
-        name: str,
-        price_micros: int | None = None,
-        monthly_link_fee_micros: int = 0,
-    ) -> Self:
-        """Register an organization; it is active from the start."""
-        return cls.begin(
-            cls.Registered,
-            cause,
-            organization_id,
-            name=name,
-            price_micros=price_micros,
-            monthly_link_fee_micros=monthly_link_fee_micros,
-        )
+    def register(cls, organization_id: UUID, cause: Cause, **facts: Any) -> Self:
+        """Register an organization; unless its `facts` say more, it has no terms of its own."""
+        general = {"price_micros": None, "monthly_link_fee_micros": 0}
+        return cls.begin(cls.Registered, cause, organization_id, **general | facts)
 
     def change_status(self, status: Status, cause: Cause) -> None:
         """Change the status; setting the present one again changes nothing."""
@@ -329,25 +315,10 @@ class ApiClient(Root):
     revoked: bool = False
 
     @classmethod
-    def register(
-        cls,
-        client_id: str,
-        cause: Cause,
-        *,
-        organization_id: UUID | None,
-        scopes: Sequence[str],
-        secret_hash: str,
-    ) -> Self:
+    def register(cls, client_id: str, cause: Cause, *, scopes: Sequence[str], **facts: Any) -> Self:
         """Register a client; without a list it has all scopes but those that must be named."""
-        return cls.begin(
-            cls.Registered,
-            cause,
-            ApiClient.id_of(client_id),
-            client_id=client_id,
-            organization_id=organization_id,
-            scopes=list(scopes) or FIRST_SCOPES,
-            secret_hash=secret_hash,
-        )
+        facts |= {"client_id": client_id, "scopes": list(scopes) or FIRST_SCOPES}
+        return cls.begin(cls.Registered, cause, ApiClient.id_of(client_id), **facts)
 
     def hashes_at(self, moment: datetime) -> list[str]:
         """Return the hashes that count: the newest, and the one before it until its end."""
