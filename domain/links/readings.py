@@ -30,7 +30,6 @@ from domain.links.network import (
 from domain.links.networks import Networks
 from domain.links.waiting import Limiters
 from domain.log.log import Log
-from domain.months import month_of
 from domain.personal import Sealed, Vault, open_text, seal_text
 from domain.provider_errors import ProviderError
 
@@ -277,8 +276,8 @@ class LinkReadings:
         """Append to the newest state of the link; what we hold may be ahead of the log."""
         link = self.log.get(Link, link_id)
         if link.lpa is None and link.ended is None and not self.must_wait(link):
-            owner, clear = link.organization_id, code.as_text().encode()
-            sealed = self.vault.seal(owner, month_of(cause.at), link.id, clear)
+            owner, text = link.organization_id, code.as_text()
+            sealed = seal_text(self.vault, owner, link.id, text, cause)
             link.record(Link.LpaStored, cause, lpa=sealed)
             self.log.append(link)
 

@@ -331,7 +331,7 @@ def row_of(job: BulkJob) -> JobRow:
         cancelled_count=job.cancelled_count,
         by_hand_micros=sum(each.refund.amount_micros for each in job.by_hand),
         finished_at=job.finished_at,
-        moved_at=job.last_event_at,
+        moved_at=job.modified_on,
     )
     settlements = [Settlement(*_outcome(event)) for event in job.settlements]
     return JobRow(**asdict(counts), numbers=job.created.personal, settlements=settlements)

@@ -72,17 +72,6 @@ def test_an_inactive_link_can_be_either(buyer: Buyer, link: Link, target: Target
     expect(buyer, link, target)
 
 
-def test_a_status_that_the_network_has_already_is_noted_and_nothing_is_told(
-    buyer: Buyer, link: Link
-) -> None:
-    assert link.endpoint_id is not None
-    buyer.simulator.suspend(link.endpoint_id, timeout_s=1.0)
-    assert buyer.switch(link.id, "suspended").status == "suspended"
-    assert buyer.network.count("suspend") == 0
-    assert buyer.events()["link.status_requested"] == 0
-    expect(buyer, link, "suspended")
-
-
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_network_that_cannot_be_read_is_told_all_the_same(
     buyer: Buyer, link: Link, target: Target
