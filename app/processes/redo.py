@@ -5,10 +5,7 @@ back with it. The list is made from the events of the log, but lives in REDO_DIR
 from it that no backup holds and that is sent nowhere. It names ids alone.
 """
 
-import fcntl
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
@@ -17,7 +14,7 @@ import msgspec
 
 from app.bootstrap.container import Container
 from app.processes.erasing import KINDS
-from app.security.key_file import sync, write_file
+from app.security.key_file import alone, sync, write_file
 from domain.accounts.erasure import Erasure
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator
@@ -75,7 +72,7 @@ def collect(container: Container) -> bool:
     directory = _directory(container)
     if directory is None:
         return False
-    with _locked(directory):
+    with alone(directory / ".lock"):  # The directory must exist, as a mount may be missing.
         listed = _read(directory)
         known = {each.place for each in listed.acts}
         # An older copy of the log has it up to the last act that it has.
@@ -156,14 +153,3 @@ def _contains(container: Container, ref: EventRef) -> bool:
 def _read(directory: Path) -> Listed:
     path = directory / LIST
     return msgspec.json.decode(path.read_bytes(), type=Listed) if path.exists() else Listed()
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Let nobody else write meanwhile; the directory must exist, as a mount may be missing."""
-    lock = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)

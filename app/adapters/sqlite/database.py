@@ -1,12 +1,11 @@
 """SQLite in WAL mode: three files side by side, so that projecting never delays appending."""
 
 import errno
-import fcntl
 import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from uuid import UUID
 
@@ -16,7 +15,7 @@ from sqlalchemy.pool import QueuePool
 
 from app.adapters.databases import Databases, LogEnd, end_of, find_gap, not_empty, not_whole
 from app.adapters.sqlite.file import DatabaseFile, FileLock
-from app.security.key_file import sync
+from app.security.key_file import alone, sync
 from app.watch.trouble import RESTORE
 from domain.log.log import Stored
 from domain.log.signal import Signal
@@ -260,15 +259,9 @@ class SqliteFiles:
                 raise not_whole(UUID(gap[0]))
             log.execute("COMMIT")
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self) -> AbstractContextManager[None]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._lock_file("migrate"), os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+        return alone(self._lock_file("migrate"))
 
     def _files(self) -> tuple[Path, Path, Path]:
         return self.path, self.beside_the_log("views"), self.beside_the_log("stores")
