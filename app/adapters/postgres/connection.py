@@ -62,6 +62,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     require: Callable[[], object] = int
     answer_s: float | None = FIRST_ANSWER_S
+    is_standby = False  # Of the log: whether it leads to one.
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -33,9 +33,9 @@ from psycopg.rows import dict_row, tuple_row
 from psycopg.sql import SQL, Identifier, Literal
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from app.adapters.postgres.connection import DURABLE, ServerSilent
+from app.adapters.postgres.connection import DURABLE, BoundedConnection, ServerSilent
 from app.adapters.postgres.lock import key_of
-from app.adapters.postgres.server import LogConnection, OtherServer, ServerPin
+from app.adapters.postgres.server import OtherServer, ServerPin
 from app.adapters.postgres.waker import NONE, WORK_CHANNEL, payload_of
 from domain.log.log import EventsGone, LogRow, NothingInserted, predecessors, with_news
 from workers.routes import ROUTES
@@ -196,7 +196,7 @@ class Datastore(PostgresDatastore):
             kinds = (vars(persistence).get(it.__name__) for it in type(error).__mro__)
             raise next(filter(None, kinds), PersistenceError)(str(error)) from error
 
-    def _check_server(self, connection: LogConnection, conninfo: str) -> None:
+    def _check_server(self, connection: BoundedConnection, conninfo: str) -> None:
         """Find out to which server a new connection leads."""
         with _remembered(self.refusals):
             connection.set_up(conninfo)
@@ -247,8 +247,8 @@ def _remembered(refusals: deque[tuple[float, psycopg.Error]]) -> Iterator[None]:
         raise
 
 
-def _remembering(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnection]:
-    class Remembering(LogConnection):
+def _remembering(refusals: deque[tuple[float, psycopg.Error]]) -> type[BoundedConnection]:
+    class Remembering(BoundedConnection):
         @classmethod
         def connect(cls, *args: Any, **options: Any) -> Self:
             with _remembered(refusals):
@@ -337,7 +337,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             raise EventsGone
         return [from_bigint(found.get_value(row, 0)) for row in range(found.ntuples)]
 
-    def _run_insert(self, connection: LogConnection, parameters: Sequence[bytes]) -> PGresult:
+    def _run_insert(self, connection: BoundedConnection, parameters: Sequence[bytes]) -> PGresult:
         try:
             return connection.run_prepared(self._insert_statement, parameters)
         except psycopg.errors.NotNullViolation:

@@ -10,7 +10,6 @@ import psycopg
 from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composed, Identifier
 
-from app.adapters.postgres.connection import BoundedConnection
 from app.adapters.postgres.lock import key_of
 
 # A promoted server may lack the newest commits of the server before it. Others may have seen their
@@ -42,12 +41,6 @@ INSERT = "INSERT INTO {servers} (place) VALUES (%s)"
 
 class OtherServer(psycopg.OperationalError):
     """Raised when another server answers than the one that a container was built on."""
-
-
-class LogConnection(BoundedConnection):
-    """A connection of the log that knows whether it leads to a standby."""
-
-    is_standby = False
 
 
 class ServerPin:
