@@ -71,11 +71,11 @@ def _as_played(container: "Container") -> dict[str, Any]:
         link = link_of(iccid)
         return () if link is None else (link.organization_id, link.id)
 
-    def scripted(owner: UUID, iccid_of: Callable[[], str]) -> str | None:
+    def scripted(owner: UUID, iccid: str) -> str | None:
         """Count what a request changes; what cleans up after a failed purchase is none."""
 
         def fits(of: str, _: str) -> bool:
-            link = link_of(iccid_of())
+            link = link_of(iccid)
             if link is None or link.open_call is None:
                 return False
             return is_of(of, CHANGE, [each.plan.plan_id for each in link.current_activations])

@@ -67,7 +67,8 @@ def habits_of(
     """Return the habits of the device of an endpoint that was created at `since`."""
 
     def choose(bounds: tuple[float, float], purpose: str) -> float:
-        return identifiers.between(bounds, purpose, endpoint_id)
+        low, high = bounds
+        return low + (high - low) * identifiers.roll(purpose, endpoint_id)
 
     installed_s = choose(INSTALLED_S, "installed")
     first_used_s = max(installed_s, choose(FIRST_USED_S, "first used"))
