@@ -13,7 +13,7 @@ from app.adapters.lookups.offline import OfflineLookup
 from app.adapters.lookups.telnyx import TelnyxLookup, bearer
 from app.adapters.lookups.twilio import TwilioLookup, basic
 from app.adapters.networks.airalo import network as airalo_api
-from app.adapters.networks.bics.network import BicsNetwork, Profiles
+from app.adapters.networks.bics.network import BicsNetwork
 from app.adapters.networks.bics.session import Session
 from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
@@ -113,7 +113,7 @@ def bics(container: "Container") -> BicsNetwork:
     names = ("bics_username", "bics_password", "bics_roaming_profile", "bics_apn_group")
     user, password, *profiles = (_set(settings, name, "NETWORK_PROVIDER") for name in names)
     session = Session(container.remote_api("bics", settings.bics_url), user, password)
-    return BicsNetwork(session, Profiles(*profiles), container.clock)
+    return BicsNetwork(session, container.clock, *profiles)
 
 
 def twilio(container: "Container") -> TwilioLookup:

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
 from app.adapters.networks.airalo.network import Airalo
-from app.adapters.networks.bics.network import BicsNetwork, Profiles
+from app.adapters.networks.bics.network import BicsNetwork
 from app.adapters.networks.bics.session import Session
 from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
@@ -156,8 +156,7 @@ class BicsSide(ScriptedSide):
         api = RemoteApi("bics", self.server.url, clock=self.server.now)
         self._apis.append(api)
         session = Session(api, bics.USERNAME, bics.PASSWORD)
-        profiles = Profiles(bics.ROAMING_PROFILE, bics.APN_GROUP)
-        return BicsNetwork(session, profiles, self.server.now)
+        return BicsNetwork(session, self.server.now, bics.ROAMING_PROFILE, bics.APN_GROUP)
 
     def forward(self, by: timedelta) -> None:
         self.server.forward(by)

@@ -8,7 +8,6 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count, islice
 from typing import Literal
@@ -77,18 +76,11 @@ MSISDN = re.compile(r"[1-9][0-9]{6,14}")  # ITU-T E.164.
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Profiles:
-    """The ids at BICS that every new endpoint gets."""
-
-    roaming_profile: str
-    apn_group: str
-
-
 class BicsNetwork(StockNetwork):
     """One account of BICS; thread-safe. Creations are documented to take up to 180 s.
 
-    It has no balance, because it is paid by invoice, and no catalogue: its plans are ours.
+    It has no balance, because it is paid by invoice, and no catalogue: its plans are ours. Every
+    new endpoint gets the profile and the group, by their ids at BICS.
     """
 
     name = "bics"
@@ -100,9 +92,9 @@ class BicsNetwork(StockNetwork):
     adds_once = False
     background_reads_per_s = 4.0  # It publishes no limit.
 
-    def __init__(self, session: Session, profiles: Profiles, clock: Clock) -> None:
+    def __init__(self, session: Session, clock: Clock, profile: str, apn_group: str) -> None:
         self._session = session
-        self._profiles = profiles
+        self._of_all = {"roamingProfileId": profile, "apnGroupId": apn_group}
         self._clock = clock
         # By sponsor and product: the first page of the stock that may have a matching free eSIM.
         self._first_pages: dict[tuple[str | None, str], int] = {}
@@ -175,8 +167,7 @@ class BicsNetwork(StockNetwork):
             "requestParam": {
                 "name": reference,
                 "isLinkSIM": "true",
-                "roamingProfileId": self._profiles.roaming_profile,
-                "apnGroupId": self._profiles.apn_group,
+                **self._of_all,
                 "iccid": iccid,
                 "planId": base_plan,
                 "addonPlanIds": [plan.provider_plan_id],
