@@ -10,7 +10,7 @@ from uuid import UUID
 
 from app.adapters.lookups.mcc_mnc import load_networks
 from app.adapters.lookups.offline import OfflineLookup
-from app.adapters.lookups.telnyx import TelnyxLookup, bearer
+from app.adapters.lookups.telnyx import TelnyxLookup
 from app.adapters.lookups.twilio import TwilioLookup, basic
 from app.adapters.networks.airalo import network as airalo_api
 from app.adapters.networks.bics.network import BicsNetwork
@@ -18,6 +18,7 @@ from app.adapters.networks.bics.session import Session
 from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.remote.api import RemoteApi, RemoteRules
+from app.adapters.remote.login import bearer
 from app.bootstrap.sandbox import CHANGE, is_of
 from app.settings import Settings, WrongSetting, name_of
 from domain.blocking import sleep_s

@@ -23,7 +23,7 @@ from app.adapters.remote.exchange import (
     decode,
     time_left,
 )
-from app.adapters.remote.login import Login, LoginRefused
+from app.adapters.remote.login import Login, LoginRefused, bearer
 from domain.catalogue.supplied import Supplied
 from domain.cause import Clock
 from domain.cost import ProviderBalance
@@ -75,7 +75,7 @@ class Session:
         self._api = api
         self._form = {"client_id": client_id, "client_secret": client_secret}
         self._form["grant_type"] = "client_credentials"
-        self._login = Login("Airalo", self._log_in, _bearer, _is_refused)
+        self._login = Login("Airalo", self._log_in, bearer, _is_refused)
 
     def read(
         self,
@@ -281,10 +281,6 @@ def _answer(reply: Reply) -> Reply:
 
 def _is_refused(reply: Reply) -> bool:
     return reply.status == HTTPStatus.UNAUTHORIZED
-
-
-def _bearer(token: str) -> Mapping[str, str]:
-    return {"Authorization": f"Bearer {token}"}
 
 
 def _path(iccid: str) -> str:
