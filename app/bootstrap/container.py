@@ -581,7 +581,6 @@ class Container:
 
     @part
     def networks(self) -> Networks:
-        """The networks that NETWORK_PROVIDER names."""
         first, *others = self.settings.networks
         more = {name: self.guard_network(NETWORKS[name](self)) for name in others}
         return Networks({first: self.network, **more}, self.gate.is_drained, self.gate.is_shut)

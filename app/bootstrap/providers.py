@@ -39,7 +39,6 @@ SEED = "carrier-links"  # Of the simulator, so that an installation gets the sam
 
 
 def offline(container: "Container") -> OfflineLookup:
-    """Make the provider of lookups that needs no network."""
     try:
         networks = load_networks(container.settings.mcc_mnc_file)
     except ValueError as error:
@@ -109,7 +108,6 @@ def airalo(container: "Container") -> airalo_api.Airalo:
 
 
 def bics(container: "Container") -> BicsNetwork:
-    """Make the network of an account at BICS SIM for Things."""
     settings = container.settings
     names = ("bics_username", "bics_password", "bics_roaming_profile", "bics_apn_group")
     user, password, *profiles = (_set(settings, name, "NETWORK_PROVIDER") for name in names)
@@ -129,7 +127,6 @@ def twilio(container: "Container") -> TwilioLookup:
 
 
 def telnyx(container: "Container") -> TelnyxLookup:
-    """Make Telnyx's lookups."""
     settings = container.settings
     headers = bearer(_needed(settings, "telnyx_api_key"))
     return TelnyxLookup(_lookup_api(container, "telnyx", settings.telnyx_url, headers))

@@ -83,7 +83,6 @@ class Restored:
 
 @contextmanager
 def _readable_errors(container: Container) -> Iterator[None]:
-    """Turn errors of the database driver into one line."""
     persistence = container.persistence
     try:
         yield
@@ -244,7 +243,6 @@ def _fingerprint(container: Container) -> str | None:
 
 
 def _has_last_event(log: Log, manifest: Manifest) -> bool:
-    """Tell whether a log holds the last event of the backup."""
     if manifest.position == 0:
         return True
     at = manifest.position

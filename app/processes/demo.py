@@ -102,7 +102,6 @@ def credentials_file(settings: Settings) -> Path:
 
 
 def _saved_secret(settings: Settings) -> str:
-    """Return the secret in the file; if there is no file, make a secret and the file."""
     file = credentials_file(settings)
     try:
         secret: str = json.loads(file.read_bytes())["client_secret"]

@@ -113,7 +113,6 @@ def undone(container: Container) -> list[Undone] | None:
 
 
 def _again(container: Container, event: Event) -> Iterator[str]:
-    """Yield the commands that do again what an event says."""
     match event:
         case Erasure.Made():
             months = [part.key[:MONTH_CHARS] for part in event.parts if part.streams is None]

@@ -151,7 +151,6 @@ class Runtime:
         self._spawn("webhooks due", lambda: run_schedule(self._stop, report))
 
     def _read_links(self) -> None:
-        """Start the threads of each network, and the one that feeds them."""
         reading = self._container.background_reading
         tick = self._standby("readings", self._acting(reading.tick))
         self._spawn("readings", lambda: run_schedule(self._stop, tick))
@@ -232,7 +231,6 @@ class Runtime:
         return AGAIN if max(purged, forgotten) >= PURGE_PARTS * PART_ROWS else None
 
     def _guard(self, name: str, run: Callable[[], None]) -> None:
-        """Run a thread's work again if it ends by an unexpected error."""
         while not self._stop.is_set():
             try:
                 run()

@@ -94,7 +94,6 @@ class CheckpointKeys(KeyStore[CheckpointKey]):
 
 
 def verify(public_key: bytes, message: bytes, signature: bytes) -> bool:
-    """Tell whether a key has signed a message."""
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
     except (InvalidSignature, ValueError):

@@ -90,7 +90,6 @@ class KeyStore(Generic[E]):
         """Return the error for a directory that holds no key of the kind."""
 
     def list(self) -> Sequence[ListedKey]:
-        """Return every key, the revoked ones first."""
         keys = self._read()
         found = [
             ListedKey(self.kind, key_id, None, each.created_at, "revoked")
@@ -119,7 +118,6 @@ class KeyStore(Generic[E]):
         self._refresh()
 
     def revoked(self) -> Mapping[str, Revoked]:
-        """Return what is kept of the revoked keys, by id."""
         self.current()
         return self._revoked
 

@@ -149,7 +149,6 @@ class SharedSecrets(KeyStore[SharedSecret]):
     consequence: ClassVar[str]
 
     def newest(self) -> SharedSecret:
-        """Return the secret for what is made now."""
         return [*self.current().values()][-1]
 
     def get(self, secret_id: str | None) -> SharedSecret | None:
@@ -163,7 +162,6 @@ class SharedSecrets(KeyStore[SharedSecret]):
         return None if found is None else found.value
 
     def ensure(self) -> None:
-        """Create the first secret, unless another process has."""
         with locked(self._directory):
             if not self._read():
                 self._write(self.name)

@@ -119,7 +119,6 @@ class ScrapedGauges(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the present values."""
         deadline, reached = time.monotonic() + ANSWER_S, dict[str, float]()
         for name, future in [(each.name, each.query()) for each in self._queries]:
             values = answer_of(future, deadline)

@@ -111,14 +111,12 @@ class TelnyxLookup(LookupProvider):
         self.balance(timeout_s=PROBE_S)
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
-        """Return what the account can spend."""
         reply = self._api.read("GET", "/balance", timeout_s=timeout_s)
         require_ok(self.name, reply)
         data = decode(reply, BalanceData, "data")
         return balance_of(data.available_credit, data.currency)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
-        """Return what Telnyx knows of one number."""
         path = f"/number_lookup/{quote(phone_number, safe='')}"
         reply = self._api.read("GET", path, query={"type": "carrier"}, timeout_s=LOOKUP_S)
         reference = reference_of(reply, "x-request-id")

@@ -110,7 +110,6 @@ class TwilioLookup(LookupProvider):
         return balance_of(data.balance, data.currency)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
-        """Return what Twilio knows of one number."""
         reply = self._lookups.read(
             "GET", _path(phone_number), query={"Fields": FIELDS}, timeout_s=LOOKUP_S
         )

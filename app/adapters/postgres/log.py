@@ -49,7 +49,6 @@ bigint = Struct("!q").pack
 
 
 def array(kind: int, values: Sequence[bytes]) -> bytes:
-    """Return an array of values of this type, each in its binary form."""
     elements = zip(map(_length, map(len, values)), values, strict=True)
     return b"".join([_array(1, 0, kind, len(values), 1), *chain.from_iterable(elements)])
 
@@ -60,7 +59,6 @@ def uuids(values: Iterable[UUID | str]) -> bytes:
 
 
 def from_bigint(value: bytes | None) -> int:
-    """Return the number of a `bigint` that is not NULL."""
     assert value is not None
     return int.from_bytes(value, signed=True)
 
@@ -422,7 +420,6 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         ]
 
     def last_position_up_to(self, position: int) -> int:
-        """Return the newest position up to this one; 0 for none."""
         statement = self.max_notification_id_statement + SQL(" WHERE notification_id <= %s")
         return self._fetch(statement, [position])[0][0] or 0
 
@@ -431,7 +428,6 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         return self.datastore.pin.name
 
     def is_over(self) -> bool:
-        """Tell whether another server answers than the one that answered first."""
         return self.datastore.pin.is_over
 
 

@@ -73,7 +73,6 @@ class ServerPin:
         return f"{self._location}/{self._life}"
 
     def require(self) -> None:
-        """Raise OtherServer once another server has answered."""
         if self.is_over:
             raise OtherServer("another server answers now; this process begins anew")
 

@@ -40,7 +40,6 @@ class PostgresWaker:
         self._thread: Thread | None = None
 
     def start(self) -> None:
-        """Begin to listen, unless it has begun."""
         with self._lock:
             if self._thread is None and not self._stop.is_set():
                 self._end = os.eventfd(0)

@@ -98,15 +98,12 @@ class SqliteFiles:
 
     @property
     def location(self) -> str:
-        """Where the data is, for people to read."""
         return str(self.path.absolute())
 
     def beside_the_log(self, purpose: str) -> Path:
-        """Return the path of another file of this installation."""
         return self.path.with_name(f"{self.path.stem}-{purpose}{self.path.suffix}")
 
     def log_environment(self) -> dict[str, str]:
-        """Return the settings of the eventsourcing library."""
         return {
             "PERSISTENCE_MODULE": "eventsourcing.sqlite",
             "SQLITE_DBNAME": DatabaseFile(self.path).uri,
@@ -154,7 +151,6 @@ class SqliteFiles:
         """Return None: nothing tells of the commits of other processes, so followers look."""
 
     def lock(self, name: str) -> FileLock:
-        """Return a lock that one process holds until it releases it or ends."""
         return FileLock(self._lock_file(name))
 
     def exists(self) -> bool:
@@ -162,7 +158,6 @@ class SqliteFiles:
         return self.path.is_file()
 
     def has_all_files(self) -> bool:
-        """Tell whether the three files are there."""
         return all(each.is_file() for each in self._files())
 
     def fault(self) -> str | None:
@@ -208,7 +203,6 @@ class SqliteFiles:
         return []
 
     def topics(self, directory: Path) -> list[str]:
-        """Return the kinds of events in the log of a backup."""
         log = self._copies(directory)[0][1].resolve().as_uri()
         with closing(sqlite3.connect(f"{log}?mode=ro", uri=True)) as connection:
             return [

@@ -363,7 +363,6 @@ class BicsNetwork(StockNetwork):
         return NetworkStatus(status, connected=False, network=None, last_seen_at=last, as_of=as_of)
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """Stop the traffic."""
         self._change_life_cycle(endpoint_id, "S", time_left(timeout_s))
 
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
@@ -382,7 +381,6 @@ class BicsNetwork(StockNetwork):
         self._session.change("POST", path, request, deadline, Outcome, done=LIFE_CYCLE_CHANGED)
 
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
-        """Return the text of the QR code."""
         sim = self._sim(iccid, time_left(timeout_s))
         if sim is None:
             raise Rejected("bics knows no such eSIM")
@@ -432,7 +430,6 @@ def _msisdn_of(info: Info) -> str | None:
 
 
 def _moment_of(text: str | None, form: str = MOMENT) -> datetime | None:
-    """Read a moment in UTC; None where there is none."""
     if text is None or text in NONE:
         return None
     try:

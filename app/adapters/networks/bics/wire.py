@@ -160,5 +160,4 @@ class Statistics(msgspec.Struct, rename="camel"):
 
 
 def status_of(life_cycle: str) -> LinkStatus:
-    """Return the status of a link for a life cycle of BICS."""
     return LIFE_CYCLES.get(life_cycle.casefold(), "inactive")

@@ -68,7 +68,6 @@ class OrderLine(Struct):
 
     @property
     def known_iccids(self) -> set[str]:
-        """The eSIMs that the bundle was put on."""
         return {each.iccid for each in self.esims or []} | {*(self.iccids or [])}
 
 
@@ -188,7 +187,6 @@ class Bundles(Struct):
 
     @property
     def first_used_at(self) -> datetime | None:
-        """When data of any bundle was first used."""
         starts = [moment(each.start_time) for _, each in self.present]
         return min((each for each in starts if each is not None), default=None)
 
@@ -205,12 +203,10 @@ class EsimDetails(Struct, rename="camel"):
 
     @property
     def status(self) -> LinkStatus:
-        """Whether it may carry traffic."""
         return STATUS[self.state]
 
     @property
     def installed_at(self) -> datetime | None:
-        """When it was first installed on a device."""
         value = self.first_installed_date_time
         if isinstance(value, str) and value.isdecimal():
             value = int(value[:20])  # A longer one is out of range all the same.
@@ -241,7 +237,6 @@ class Location(Struct, rename="camel"):
 
     @property
     def last_seen_at(self) -> datetime | None:
-        """When its network last heard of it."""
         return moment(self.last_seen)
 
     @property

@@ -42,7 +42,6 @@ class Identifiers:
         return f"ep-{self._digest('endpoint', iccid, reference).hex()[:20]}"
 
     def addon_id(self, endpoint_id: str, reference: str | None) -> str:
-        """Return the id of the add-on of an addition."""
         return f"ad-{self._digest('addon', endpoint_id, reference).hex()[:20]}"
 
     def roll(self, purpose: str, name: str) -> float:

@@ -167,7 +167,6 @@ class SimulatedNetwork(StockNetwork):
         self._wait = wait
 
     def probe(self, *, timeout_s: float) -> None:
-        """Read the stock."""
         with self._calls.reading(timeout_s) as call:
             self._inventory.is_free(call.connection, "")
 
@@ -200,7 +199,6 @@ class SimulatedNetwork(StockNetwork):
     def create_endpoint(
         self, iccid: str, plan: ProviderPlan, base_plan: str, reference: str, *, timeout_s: float
     ) -> Endpoint:
-        """Create the endpoint of a free eSIM, or return the one with this reference."""
         fault = self._accept(plan)
         if not base_plan:
             raise Rejected("an endpoint needs a base plan")
@@ -245,7 +243,6 @@ class SimulatedNetwork(StockNetwork):
     def add_plan(
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
     ) -> Addon:
-        """Put a plan on an endpoint, or return the add-on with this reference."""
         fault, (_, owner) = self._accept(plan), self._holder(endpoint_id, timeout_s)
         with self._calls.changing(timeout_s) as call:
             before, now, ahead = self._present(call, endpoint_id, owner)
@@ -271,7 +268,6 @@ class SimulatedNetwork(StockNetwork):
         return found.usage(now, ahead)
 
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
-        """Tell whether the device is connected at this moment."""
         found, now, ahead = self._read(endpoint_id, timeout_s)
         covered = found.covered(now)
         serving = network_for(self._identifiers, found.iccid, covered, found.roams_in)
@@ -283,7 +279,6 @@ class SimulatedNetwork(StockNetwork):
         self.play(endpoint_id, lambda it, now: it.stopped("suspended", now), timeout_s)
 
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """Let traffic flow again."""
         self._fail_if_scripted(endpoint_id, timeout_s)
         self.play(endpoint_id, Subscription.resumed, timeout_s)
 
