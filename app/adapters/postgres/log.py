@@ -281,8 +281,10 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
     def _compose(self, datastore: Datastore, events_table_name: str) -> None:
         """Compose the statements on tables in the schema of the datastore."""
         super().__init__(datastore, events_table_name=events_table_name)
-        plain = [each for each in self.sql_create_statements if _makes_table(each.as_string())]
-        self.sql_create_statements = plain
+        # Without its composite types and function.
+        kept = ("CREATE TABLE", "CREATE UNIQUE INDEX")
+        made = self.sql_create_statements
+        self.sql_create_statements = [it for it in made if it.as_string().startswith(kept)]
         self._table = Identifier(self.datastore.schema, events_table_name)
         topics = Literal([get_topic(each) for each in ROUTES])
         sequence = f"{events_table_name}_notification_id_seq"
@@ -441,10 +443,6 @@ class Factory(PostgresFactory):
         self.datastore = Datastore(self.env["LOG_CONNINFO"], pin)
 
     application_recorder_class = PostgresLogRecorder
-
-
-def _makes_table(statement: str) -> bool:
-    return statement.startswith(("CREATE TABLE", "CREATE UNIQUE INDEX"))
 
 
 def _is_lost(error: Exception) -> bool:

@@ -196,7 +196,8 @@ class SqliteFiles:
         """
         for file, copy in self._copies(directory):
             _copy_database(file, copy)
-        return _end_of(self._copies(directory)[0][1])
+        with closing(sqlite3.connect(self._copies(directory)[0][1])) as log:
+            return end_of(log.execute(LAST_EVENT).fetchone())
 
     def dump_commands(self, _directory: Path) -> list[str]:
         """Return none, because `copy_to` has copied the files."""
@@ -285,8 +286,3 @@ def _copy_database(file: Path, copy: Path) -> None:
     if found != "ok":
         raise OSError(errno.EIO, "the database is damaged", str(file))
     sync(copy)
-
-
-def _end_of(log: Path) -> LogEnd:
-    with closing(sqlite3.connect(log)) as connection:
-        return end_of(connection.execute(LAST_EVENT).fetchone())

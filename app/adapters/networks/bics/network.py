@@ -307,7 +307,8 @@ class BicsNetwork(StockNetwork):
 
     def _addons(self, endpoint_id: str, info: Info, deadline: Deadline) -> list[AddonUsage]:
         """Return the plans in the order in which they were added, which is that of their ids."""
-        benefits = {str(each.unique_id): each for each in info.benefit_info.benefit if each.is_data}
+        data = [each for each in info.benefit_info.benefit if each.name == "DATA"]
+        benefits = {str(each.unique_id): each for each in data}
         plans = info.promotional_plans.plan
         ended = [each for each in plans if str(each.unique_id) not in benefits]
         days = self._since_any(endpoint_id, ended, deadline)

@@ -124,10 +124,6 @@ class Benefit(msgspec.Struct, rename="camel"):
     actual_balance: Quantity = 0.0
     balance: Quantity = 0.0
 
-    @property
-    def is_data(self) -> bool:
-        return self.name == "DATA"
-
 
 class Info(msgspec.Struct, rename="camel"):
     """The state of an endpoint and its plans."""
