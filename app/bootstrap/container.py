@@ -708,12 +708,7 @@ class Container:
         recorded=lambda c: partial(c.notes.value, "webhook_key"),
     )
     webhooks = auto(Webhooks, key_id=lambda c: lambda: c.webhook_key.newest().id)
-    webhook_planner = auto(
-        WebhookPlanner,
-        endpoints="webhook_endpoints",
-        messages="webhook_messages",
-        plans="webhook_deliveries",
-    )
+    webhook_planner = auto(WebhookPlanner)
     webhook_signer = auto(WebhookSigner, key="webhook_key.value")
     webhook_sender = auto(
         HttpSender,
