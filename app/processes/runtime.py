@@ -95,7 +95,7 @@ class Runtime:
         if "worker" in roles:  # For `serve`, which answers lookups too.
             watch.append(Task("prices", TICK_S, container.prices.refresh))
             self._start_workers()
-        self._spawn("watch", partial(run_schedule, self._stop, Schedule(watch).tick))
+        self._repeat("watch", Schedule(watch).tick)
         if "projector" in roles:
             self._follow(container.projector)
         if "dispatcher" in roles:
@@ -108,10 +108,8 @@ class Runtime:
             self._follow(container.dispatcher, idle_s)
             self._follow(container.webhook_planner, acts=True)
         if "clock" in roles:
-            tick = self._standby("clock", self._schedule().tick)
-            self._spawn("clock", lambda: run_schedule(self._stop, tick))
-            audit = self._standby("auditor", self._auditing().tick)
-            self._spawn("auditor", lambda: run_schedule(self._stop, audit))
+            self._repeat("clock", self._standby("clock", self._schedule().tick))
+            self._repeat("auditor", self._standby("auditor", self._auditing().tick))
             if container.settings.readings_refresh_s:
                 self._read_links()
         settle_memory()
@@ -145,15 +143,12 @@ class Runtime:
         for worker in self._workers:
             worker.start()
         self._spawn("warm", self._container.warm)
-        beat = self._acting(self._container.due_work.beat)
-        self._spawn("work due", lambda: run_schedule(self._stop, beat))
-        report = self._acting(self._container.webhook_work.beat)
-        self._spawn("webhooks due", lambda: run_schedule(self._stop, report))
+        self._repeat("work due", self._acting(self._container.due_work.beat))
+        self._repeat("webhooks due", self._acting(self._container.webhook_work.beat))
 
     def _read_links(self) -> None:
         reading = self._container.background_reading
-        tick = self._standby("readings", self._acting(reading.tick))
-        self._spawn("readings", lambda: run_schedule(self._stop, tick))
+        self._repeat("readings", self._standby("readings", self._acting(reading.tick)))
         for network in reading.lanes:
             for number in range(READERS):
                 name = f"reads {network} {number}"
@@ -239,6 +234,9 @@ class Runtime:
                 self._stop.wait(RESTART_S)
             else:
                 return
+
+    def _repeat(self, name: str, tick: Callable[[], Any]) -> None:
+        self._spawn(name, lambda: run_schedule(self._stop, tick))
 
     def _spawn(self, name: str, run: Callable[[], None]) -> None:
         thread = Thread(target=self._guard, args=(name, run), name=name, daemon=True)

@@ -82,9 +82,6 @@ class CheckpointKeys(KeyStore[CheckpointKey]):
     def _files_of(self, key_id: str) -> Sequence[Path]:
         return [path for path in self._files() if _read(path).public_key.hex() == key_id]
 
-    def _missing(self) -> SigningKeysError:
-        return SigningKeysError(self._directory, "holds no checkpoint key")
-
     def _add(self, keys: Mapping[str, CheckpointKey]) -> str:
         created_at = self._after(keys)
         text = f"created_at: {created_at.isoformat(timespec='microseconds')}\n"

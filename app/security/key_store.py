@@ -85,9 +85,8 @@ class KeyStore(Generic[E]):
     @abstractmethod
     def _files_of(self, key_id: str) -> Sequence[Path]: ...
 
-    @abstractmethod
     def _missing(self) -> SigningKeysError:
-        """Return the error for a directory that holds no key of the kind."""
+        return SigningKeysError(self._directory, f"holds no {self.kind.removesuffix('s')} key")
 
     def list(self) -> Sequence[ListedKey]:
         keys = self._read()

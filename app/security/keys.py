@@ -55,9 +55,6 @@ class KeyRing(KeyStore[Key]):
     def _read(self) -> Mapping[str, Key]:
         return read_keys(self._directory, self._keys)
 
-    def _missing(self) -> SigningKeysError:
-        return SigningKeysError(self._directory, "holds no signing key")
-
     def ensure(self) -> None:
         """Create the directory and a first key of the algorithm, unless another process has."""
         with locked(self._directory):

@@ -37,6 +37,7 @@ from app.adapters.postgres.connection import DURABLE, BoundedConnection, ServerS
 from app.adapters.postgres.lock import key_of
 from app.adapters.postgres.server import OtherServer, ServerPin
 from app.adapters.postgres.waker import NONE, WORK_CHANNEL, payload_of
+from domain.ids import as_id
 from domain.log.log import EventsGone, LogRow, NothingInserted, predecessors, with_news
 from workers.routes import ROUTES
 
@@ -54,8 +55,7 @@ def array(kind: int, values: Sequence[bytes]) -> bytes:
 
 
 def uuids(values: Iterable[UUID | str]) -> bytes:
-    ids = [each if isinstance(each, UUID) else UUID(each) for each in values]
-    return array(UUID_, [each.int.to_bytes(16) for each in ids])
+    return array(UUID_, [as_id(each).int.to_bytes(16) for each in values])
 
 
 def from_bigint(value: bytes | None) -> int:
