@@ -162,7 +162,9 @@ def locked(directory: Path) -> Iterator[None]:
             try:
                 yield
             finally:
-                _settle(directory, before_ns)
+                latest_ns = max(before_ns, directory.stat().st_mtime_ns)
+                os.utime(directory, ns=(latest_ns + 1, latest_ns + 1))
+                sync(directory)
     except OSError as error:
         raise SigningKeysError(directory, error.strerror) from error
 
@@ -187,12 +189,6 @@ def write_file(path: Path, content: bytes, mode: int = 0o600, name: str = ".draf
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-
-
-def _settle(directory: Path, before_ns: int) -> None:
-    latest_ns = max(before_ns, directory.stat().st_mtime_ns)
-    os.utime(directory, ns=(latest_ns + 1, latest_ns + 1))
-    sync(directory)
 
 
 def sync(path: Path) -> None:

@@ -6,7 +6,7 @@ reference is the name of the endpoint, by which we find a creation whose reply w
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count, islice
@@ -38,7 +38,6 @@ from domain.links.network import (
     AddonUsage,
     Capability,
     Endpoint,
-    LinkStatus,
     NetworkStatus,
     NoActivationCode,
     NoSuchEndpoint,
@@ -120,7 +119,8 @@ class BicsNetwork(StockNetwork):
 
         def suits(sim: Sim) -> bool:
             sponsor_suits = sponsor_profile_id is None or sponsor_profile_id in sim.sponsors
-            return self._is_free(sim) and sponsor_suits and product in {"", sim.sim_product}
+            is_free = sim.is_free and sim.iccid not in self._skipped
+            return is_free and sponsor_suits and product in {"", sim.sim_product}
 
         deadline = time_left(timeout_s)
         pages = self._pages((sponsor_profile_id, product), suits, deadline)
@@ -150,9 +150,6 @@ class BicsNetwork(StockNetwork):
             if len(rows) < PAGE_SIMS:
                 return
 
-    def _is_free(self, sim: Sim) -> bool:
-        return sim.is_free and sim.iccid not in self._skipped
-
     def create_endpoint(
         self, iccid: str, plan: ProviderPlan, base_plan: str, reference: str, *, timeout_s: float
     ) -> Endpoint:
@@ -180,7 +177,9 @@ class BicsNetwork(StockNetwork):
             return self._existing_endpoint(iccid, reference, deadline)
         if str(made.end_point_id) in NONE:
             raise OutcomeNotStated("bics tells of a creation without its endpoint")
-        return self._active(str(made.end_point_id), iccid, reference, deadline)
+        with becoming(ProviderError):  # The endpoint exists.
+            self._activate(str(made.end_point_id), deadline)
+        return Endpoint(str(made.end_point_id), iccid, reference)
 
     def _existing_endpoint(self, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
         """Return the endpoint of an eSIM if it has our reference; otherwise raise Rejected."""
@@ -189,12 +188,6 @@ class BicsNetwork(StockNetwork):
         if found is not None and found.reference == reference:
             return found
         raise Rejected("bics refuses the endpoint, or the eSIM has another one")
-
-    def _active(self, endpoint_id: str, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
-        """Activate a new endpoint; a failure is OutcomeUnknown, because the endpoint exists."""
-        with becoming(ProviderError):
-            self._activate(endpoint_id, deadline)
-        return Endpoint(endpoint_id, iccid, reference)
 
     def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
         """Return the endpoint of an eSIM, and activate it first if it never was.
@@ -298,7 +291,7 @@ class BicsNetwork(StockNetwork):
         plans = [each for each in info.promotional_plans.plan if str(each.unique_id) in used]
         started = [_moment_of(each.plan_start_date) for each in plans]
         return Usage(
-            self._status(info, deadline),
+            status_of(self._life_cycle(info, deadline)),
             addons,
             as_of,
             first_used_at=min(filter(None, started), default=None),
@@ -311,7 +304,8 @@ class BicsNetwork(StockNetwork):
         benefits = {str(each.unique_id): each for each in data}
         plans = info.promotional_plans.plan
         ended = [each for each in plans if str(each.unique_id) not in benefits]
-        days = self._since_any(endpoint_id, ended, deadline)
+        began = min(filter(None, (_moment_of(it.plan_start_date) for it in ended)), default=None)
+        days = self._traffic(endpoint_id, began, deadline) if began else {}  # Once for all.
         found = []
         for plan in plans:
             benefit = benefits.get(str(plan.unique_id))
@@ -325,15 +319,6 @@ class BicsNetwork(StockNetwork):
             addon_id, expires_at = str(plan.unique_id), _moment_of(plan.plan_expiry_date)
             found.append(AddonUsage(addon_id, str(plan.plan_id), used_mb, left_mb, expires_at))
         return sorted(found, key=lambda each: (len(each.addon_id), each.addon_id))
-
-    def _since_any(
-        self, endpoint_id: str, plans: Iterable[PlanOn], deadline: Deadline
-    ) -> dict[datetime, float]:
-        """Return the MB of each day since the first of these plans began, read once for all."""
-        started = min(
-            filter(None, [_moment_of(each.plan_start_date) for each in plans]), default=None
-        )
-        return self._traffic(endpoint_id, started, deadline) if started else {}
 
     def _traffic(
         self, endpoint_id: str, since: datetime, deadline: Deadline
@@ -358,9 +343,10 @@ class BicsNetwork(StockNetwork):
         BICS does not say whether a device is connected, nor where it is.
         """
         deadline, as_of = time_left(timeout_s), self._clock()
-        status = self._status(self._profile(endpoint_id, deadline), deadline)
+        life_cycle = self._life_cycle(self._profile(endpoint_id, deadline), deadline)
         days = self._traffic(endpoint_id, as_of - timedelta(days=SEEN_DAYS), deadline)
         last = min(max(days), as_of) if days else None
+        status = status_of(life_cycle)
         return NetworkStatus(status, connected=False, network=None, last_seen_at=last, as_of=as_of)
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
@@ -411,9 +397,6 @@ class BicsNetwork(StockNetwork):
             return info.basic_info.life_cycle
         sim = self._sim(info.basic_info.iccid, deadline)
         return sim.sim_status if sim is not None else ""
-
-    def _status(self, info: Info, deadline: Deadline) -> LinkStatus:
-        return status_of(self._life_cycle(info, deadline))
 
 
 def _readable(row: Raw) -> Sim | None:
