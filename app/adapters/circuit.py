@@ -136,10 +136,7 @@ class CircuitBreaker:
 
 
 class GuardedLookup:
-    """A provider of lookups, behind its circuit if it is remote; any error becomes Unavailable.
-
-    A drained provider is not called.
-    """
+    """A provider of lookups, behind its circuit if it is remote; any error becomes Unavailable."""
 
     def __init__(
         self,

@@ -291,10 +291,7 @@ class Container:
 
     @property
     def own_tables(self) -> list[OwnTables]:
-        """Every set of tables besides the log and the read models, as `migrate` makes them.
-
-        Raise the version of a set when its tables change; `ensure` says what happens then.
-        """
+        """Every set of tables besides the log and the read models, as `migrate` makes them."""
         keys, stores, sent = self.vault, self.stores, self.webhook_deliveries
         checkpoints = self.checkpoint_store
         return [
@@ -442,10 +439,7 @@ class Container:
     # Providers.
 
     def record_calls(self) -> list[dict[str, Any]]:
-        """Record all later calls to providers, redacted, in the list that is returned.
-
-        Call this before any provider is made.
-        """
+        """Record the calls of providers made from now on, redacted, in the list it returns."""
         exchanges: list[dict[str, Any]] = []
         self.record_call = lambda *call: exchanges.append(redacted(*call))
         return exchanges
@@ -648,10 +642,7 @@ class Container:
 
     @part
     def broker(self) -> InProcessBroker | DurableBroker:
-        """The queues, with every actor declared; nothing is connected before it is used.
-
-        Each message that a worker handles gets a log line and a count.
-        """
+        """The queues, with every actor declared; nothing is connected before it is used."""
         settings = self.settings
         broker: InProcessBroker | DurableBroker = InProcessBroker()
         if not settings.has_own_broker:
@@ -771,10 +762,7 @@ class Container:
         self.settings = replace(self.settings, **known)
 
     def check_settings(self) -> None:
-        """Make the parts that check a setting themselves, such as a table or a URL.
-
-        Raises WrongSetting.
-        """
+        """Make the parts that check a setting themselves, such as a URL; raises WrongSetting."""
         _ = self.bare_lookups, self.broker
         if {*self.settings.networks} != {SIMULATED}:  # The simulated one needs only a database.
             _ = self.networks

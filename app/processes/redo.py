@@ -65,10 +65,7 @@ class Undone(msgspec.Struct):
 
 
 def collect(container: Container) -> bool:
-    """Add what the log has since the last time; return whether it holds more.
-
-    Raises OSError where REDO_DIR cannot be written.
-    """
+    """Add what the log has since then; return whether it holds more. OSError: see REDO_DIR."""
     directory = _directory(container)
     if directory is None:
         return False
@@ -96,7 +93,7 @@ def collect(container: Container) -> bool:
 def undone(container: Container) -> list[Undone] | None:
     """Return what was done and the log does not have, oldest first; None where no list is made.
 
-    What was done again since then is left out. Raises OSError as `take` does.
+    What was done again since then is left out. Raises OSError as `collect` does.
     """
     directory = _directory(container)
     if directory is None:

@@ -71,10 +71,7 @@ def runs(roles: Collection[Role]) -> Callable[[Container], Callable[[], None]]:
 
 
 class Runtime:
-    """Starts and stops the threads of one process; the tables must be there.
-
-    Metrics tell which of its roles are active here.
-    """
+    """Starts and stops the threads of one process; the tables must be there."""
 
     def __init__(self, container: Container, roles: Collection[Role] = ROLES) -> None:
         self._container = container

@@ -246,8 +246,8 @@ class Pepper(SharedSecrets):
 class WebhookKey(SharedSecrets):
     """The keys that secrets of webhooks are derived from; the first is created only at a start.
 
-    `noted` returns the id of the key with which `web` last started, or None. Partners have secrets
-    of that key, so a process whose directory never held it must not sign.
+    `recorded` returns the id of the key with which `web` last started, or None. Partners have
+    secrets of that key, so a process whose directory never held it must not sign.
     """
 
     kind, name = "webhooks", WEBHOOK_KEY

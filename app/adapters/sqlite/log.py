@@ -213,10 +213,7 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
     def _insert_events(
         self, c: SQLiteCursor, stored_events: Sequence[StoredEvent], **_: Any
     ) -> Sequence[int]:
-        """Insert under the write lock from the start, so that processes wait their turn for it.
-
-        Raises EventsGone when this log lacks the event before the first of a stream.
-        """
+        """Insert under the write lock from the start, so that processes wait their turn for it."""
         positions = []
         for event in stored_events:
             key = (digits_of(event.originator_id), event.originator_version)
