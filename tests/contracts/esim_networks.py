@@ -142,8 +142,6 @@ class ScriptedSide(FarSide):
 
 
 class BicsSide(ScriptedSide):
-    """The adapter of BICS over real sockets to its scripted server."""
-
     slow = ProviderPlan(bics.SLOW_PLAN, data_mb=1_000, validity_days=7)
     product = bics.PRODUCT
     reactivates = True
@@ -167,8 +165,6 @@ class BicsSide(ScriptedSide):
 
 
 class EsimGoSide(ScriptedSide):
-    """The adapter of eSIM Go over real sockets to its scripted server."""
-
     slow = ProviderPlan(EsimGoServer.slow, data_mb=1_000, validity_days=7)
 
     def __init__(self, _: Path) -> None:
@@ -198,8 +194,6 @@ class EsimGoSide(ScriptedSide):
 
 
 class AiraloSide(ScriptedSide):
-    """The adapter of Airalo over real sockets to its scripted server."""
-
     slow = ProviderPlan(AiraloServer.slow, data_mb=1_000, validity_days=7)
 
     def __init__(self, _: Path) -> None:
