@@ -24,7 +24,7 @@ from projections.stores.counters import SLICES
 from workers.checkpoints import NotAccepted
 from workers.fees import request_round
 from workers.reading import READERS
-from workers.schedule import AGAIN, TICK_S, Schedule, Task, run_schedule
+from workers.schedule import TICK_S, Schedule, Task, run_schedule
 from workers.webhooks import RETENTION
 
 Role = Literal["projector", "dispatcher", "worker", "clock"]
@@ -183,33 +183,27 @@ class Runtime:
 
     def _auditing(self) -> Schedule:
         """Schedule the tasks that may take long apart from the others, which must not wait."""
-        checkpoints, acting = self._container.checkpoints, self._acting
-        balances = partial(update_balances, self._container)
+        container, acting = self._container, self._acting
+        checkpoints, deliver = container.checkpoints, acting(container.checkpoints.deliver)
+        redoing = acting(partial(redo.collect, container))
+        balances = acting(partial(update_balances, container))
         return Schedule(
             [
                 Task("audit tree", FOLLOW_S, checkpoints.follow, FOLLOW_FIRST_S),
                 Task("checkpoints", CHECKPOINT_S, acting(checkpoints.run), expected=NotPossible),
-                Task(
-                    "delivery of checkpoints",
-                    DELIVER_S,
-                    acting(checkpoints.deliver),
-                    expected=NotAccepted,
-                ),
-                Task("erasures", ERASE_S, partial(erase_again, self._container, ERASURES_MAX)),
-                Task("redo", REDO_S, acting(self._collect_redo), expected=OSError),
-                Task("nightly audit", AUDIT_S, self._container.nightly_audit.run),
-                Task("balances", BALANCES_S, acting(balances), first_s=BALANCES_FIRST_S),
+                Task("delivery of checkpoints", DELIVER_S, deliver, expected=NotAccepted),
+                Task("erasures", ERASE_S, partial(erase_again, container, ERASURES_MAX)),
+                Task("redo", REDO_S, redoing, expected=OSError),
+                Task("nightly audit", AUDIT_S, container.nightly_audit.run),
+                Task("balances", BALANCES_S, balances, first_s=BALANCES_FIRST_S),
             ]
         )
 
-    def _collect_redo(self) -> object:
-        return AGAIN if redo.collect(self._container) else None
-
-    def _purge(self) -> object:
-        """Delete expired rows of own stores; if there are many, a part now and the rest soon."""
+    def _purge(self) -> bool:
+        """Delete expired rows of own stores, of many a part; return whether more are left."""
         container = self._container
         if container.cut_off.is_doubted():  # What lapses only by a wrong clock must not be lost.
-            return None
+            return False
         oldest = container.clock() - container.answer_rules().oldest
         container.counters.forget_lapsed()
         purged = container.webhook_deliveries.forget(container.clock() - RETENTION, PURGE_PARTS)
@@ -220,7 +214,7 @@ class Runtime:
             container.webhook_deliveries.put_right(container.clock())
             container.reading_schedule.put_right(container.clock())
             self._set_at = set_at
-        return AGAIN if max(purged, forgotten) >= PURGE_PARTS * PART_ROWS else None
+        return max(purged, forgotten) >= PURGE_PARTS * PART_ROWS
 
     def _guard(self, name: str, run: Callable[[], None]) -> None:
         while not self._stop.is_set():

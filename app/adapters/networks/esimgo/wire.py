@@ -66,10 +66,6 @@ class OrderLine(Struct):
     esims: list[Installed] | None = None
     iccids: list[str] | None = None
 
-    @property
-    def known_iccids(self) -> set[str]:
-        return {each.iccid for each in self.esims or []} | {*(self.iccids or [])}
-
 
 class Placed(Struct, rename="camel"):
     """An order, as its placement and the list of orders show it."""
@@ -87,7 +83,8 @@ class Placed(Struct, rename="camel"):
         placed_at = moment(self.created_date or self.create_date)
         if len(self.order) != 1 or self.status.lower() != "completed" or placed_at is None:
             return None
-        (line,), iccids = self.order, self.order[0].known_iccids
+        (line,) = self.order
+        iccids = {each.iccid for each in line.esims or []} | {*(line.iccids or [])}
         if line.item != bundle or line.quantity != 1 or len(iccids) != 1:
             return None
         (iccid,) = iccids
