@@ -9,15 +9,14 @@ from domain.errors import ServiceUnavailable
 from projections.engine.complaint import Complaint
 
 TICK_S = 1.0
-AGAIN = object()
 
 
 @dataclass(frozen=True)
 class Task:
     """Something to do at intervals, for the first time after `first_s` if that is given.
 
-    A task that returns AGAIN goes on at the next tick. An `expected` error is logged without its
-    traceback.
+    A task that returns True has more to do, at the next tick. An `expected` error is logged
+    without its traceback.
     """
 
     name: str
@@ -48,7 +47,7 @@ class Schedule:
             ran += 1
             self._due[task.name] = time.monotonic() + task.every_s
             try:
-                if task.run() is AGAIN:
+                if task.run() is True:
                     self._due[task.name] = time.monotonic()
                 self._complaints[task.name].over()
             except Exception as error:  # noqa: BLE001  # Whatever the error, other tasks have their turn.

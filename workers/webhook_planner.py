@@ -42,14 +42,14 @@ class WebhookPlanner(Consumer):
     def __init__(
         self,
         source: Source,
-        endpoints: WebhookEndpoints,
-        messages: WebhookMessages,
-        plans: Deliveries,
+        webhook_endpoints: WebhookEndpoints,
+        webhook_messages: WebhookMessages,
+        webhook_deliveries: Deliveries,
         publisher: Publisher,
     ) -> None:
         super().__init__(source)
-        self._endpoints, self._messages = endpoints, messages
-        self._plans, self._publisher = plans, publisher
+        self._endpoints, self._messages = webhook_endpoints, webhook_messages
+        self._plans, self._publisher = webhook_deliveries, publisher
         self._changed_at = -1  # The next two are as of this change of an endpoint.
         self._listening: dict[UUID, list[WebhookEndpointRow]] = {}
         self.unused = frozenset[str]()
