@@ -58,7 +58,6 @@ class WebhookPlanner(Consumer):
         self._again: Sequence[tuple[Any, Sequence[UUID]]] = ()
 
     def start(self, lost: Position | None) -> EventRef | None:
-        """Start BACK in the past."""
         del lost
         self._changed_at = -1
         return self.ref_at(self._log.position_before(self._clock() - BACK))
@@ -98,7 +97,6 @@ class WebhookPlanner(Consumer):
         return bool(self._planned or self._again)
 
     def follow(self, connection: Connection, batch: Batch) -> None:
-        """Store the deliveries of the batch."""
         del batch
         self._plans.plan(connection, self._planned)
         for event, ids in self._again:

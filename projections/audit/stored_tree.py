@@ -82,7 +82,6 @@ class StoredTree:
         upsert(connection, self.rows, [_row(number + n, tile) for n, tile in enumerate(tiles)])
 
     def clear(self, connection: Connection) -> None:
-        """Forget every leaf."""
         connection.execute(self.rows.delete())
 
     def tile(self, connection: Connection, number: int) -> Tile | None:

@@ -184,7 +184,6 @@ class Snapshot(ReadModel, Generic[R]):
         self.write(connection, [*found.values()])
 
     def write(self, connection: Connection, aggregates: Sequence[Root]) -> None:
-        """Write the rows of aggregates."""
         rows = map(self._row_of, aggregates)
         values = [{**self.stored.row(each), **self.derived(each)} for each in rows]
         upsert(connection, self.rows, values)

@@ -96,7 +96,6 @@ class JobCounts(Struct):
         )
 
     def follow(self, event: Event) -> None:
-        """Count what an event says."""
         match event:
             case BulkJob.ItemsCompleted():
                 self.completed_count += len(event.indexes)
@@ -119,12 +118,10 @@ class JobCounts(Struct):
 
     @property
     def processed_count(self) -> int:
-        """How many items have an outcome."""
         return self.completed_count + self.failed_count
 
     @property
     def refunded_micros(self) -> int:
-        """What was refunded so far."""
         lost_count = self.failed_count + self.cancelled_count
         return lost_count * self.item_price_micros + self.by_hand_micros
 
@@ -163,7 +160,6 @@ class Jobs(ReadModel):
     uses = (BulkJob.Event, BulkJob.RefundedByHand, Erasure.Made, Organization.SandboxReset)
 
     def build(self) -> Sequence[Table]:
-        """Define the tables and the statements that run often."""
         parts = PARTS.columns("job_id", "position")
         self.jobs, self.settlements = self._rows(), self.table("job_settlements", *parts)
         columns = self.jobs.c
@@ -190,7 +186,6 @@ class Jobs(ReadModel):
         )
 
     def _build_lists(self) -> None:
-        """Build the statements of batches and of lists once."""
         columns = self.jobs.c
         known = select(*(columns[name] for name in STORED.names))
         self._known = HotStatement(known.where(OneOf(columns.id, "jobs")))
@@ -340,7 +335,6 @@ def row_of(job: BulkJob) -> JobRow:
 def _outcome(
     event: BulkJob.ItemsCompleted | BulkJob.ItemsFailed,
 ) -> tuple[list[int], list[str] | None, Sealed | None]:
-    """Return what a settlement is made of."""
     if isinstance(event, BulkJob.ItemsFailed):
         return event.indexes, event.errors, None
     return event.indexes, None, event.personal

@@ -182,7 +182,6 @@ class Links(ReadModel):
     uses = (Link.Event, Erasure.Made, Organization.SandboxReset)
 
     def build(self) -> Sequence[Table]:
-        """Define the tables and the statements that run often."""
         self.index_of_texts = trigram_index(self.named("links_by_texts"), "texts")
         self.rows = self.table(
             "links",
@@ -307,7 +306,6 @@ class Links(ReadModel):
     def _write_plans(
         self, connection: Connection, rows: Iterable[LinkRow], had: Mapping[UUID, set[UUID]]
     ) -> None:
-        """Write which plans the links have got and lost."""
         got, lost = list[dict[str, Any]](), list[dict[str, Any]]()
         for row in rows:
             key = {"organization_id": row.organization_id, "position": row.position}

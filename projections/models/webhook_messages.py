@@ -106,7 +106,6 @@ class WebhookMessages(ReadModel):
         return [self.rows, self.thresholds]
 
     def follow(self, connection: Connection, batch: Batch) -> None:
-        """Write the messages of a batch."""
         if batch.after is None or batch.after != self._known_at:
             columns = self.thresholds.c
             known = connection.execute(select(columns.organization_id, columns.threshold_micros))

@@ -255,7 +255,6 @@ class Deliveries:
         return select(states.organization_id, states.endpoint_id, due).where(is_open)
 
     def _earliest(self) -> ScalarSelect[Any]:
-        """Select the moment of the next attempt at an endpoint."""
         columns = self._rows.c
         return (
             select(columns.next_attempt_at)
@@ -325,7 +324,6 @@ class Deliveries:
         return [*map(STORED.read, found)], total
 
     def get(self, organization_id: UUID, endpoint_id: UUID, delivery_id: UUID) -> Delivery | None:
-        """Return one delivery of an endpoint."""
         columns = self._rows.c
         this = and_(
             columns.id == delivery_id,
