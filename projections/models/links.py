@@ -88,7 +88,7 @@ class LinkRow(Struct):
     def texts(self) -> str:
         """Return every text by which the link is searched, joined for one index."""
         plans = [each.plan.name for each in self.current_activations]
-        folded = (fold(each).replace(BETWEEN, " ") for each in (self.name or "", *plans))
+        folded = (each.casefold().replace(BETWEEN, " ") for each in (self.name or "", *plans))
         return BETWEEN.join((self.iccid, str(self.id), *folded))
 
     def follow(self, event: Link.Event) -> None:
@@ -138,11 +138,6 @@ def _order(link: Any, sort: str) -> Sequence[ColumnElement[Any]]:
     way = asc if sort[:1] not in {"", "-"} else desc
     keys = {"created_at": way(link.created_at), "expires_at": way(link.expires_at).nulls_last()}
     return *(key for name, key in keys.items() if name in sort), way(link.position)
-
-
-def fold(text: str) -> str:
-    """Return a text in a form in which texts that differ only in case are equal."""
-    return text.casefold()
 
 
 Sort = Literal["created_at", "-created_at", "expires_at", "-expires_at"]
@@ -293,15 +288,8 @@ class Links(ReadModel):
             connection.execute(theirs.where(link.id == link_id).values(number=number))
 
     def _write(self, connection: Connection, rows: Iterable[LinkRow]) -> None:
-        values = [
-            {
-                **STORED.row(row),
-                "network": row.network,
-                "texts": row.texts(),
-            }
-            for row in rows
-        ]
-        upsert(connection, self.rows, values)
+        values = ({"network": row.network, "texts": row.texts()} | STORED.row(row) for row in rows)
+        upsert(connection, self.rows, [*values])
 
     def _write_plans(
         self, connection: Connection, rows: Iterable[LinkRow], had: Mapping[UUID, set[UUID]]
@@ -355,7 +343,7 @@ class Links(ReadModel):
             if key not in self._pages:  # Building one takes longer than running it.
                 self._pages[key] = self._page(sort, given)
             bound = {n: to_micros(v) if isinstance(v, datetime) else v for n, v in given.items()}
-            term = fold(wanted.search or "")
+            term = (wanted.search or "").casefold()
             bound["text"] = "" if BETWEEN in term else pattern(term)  # No text is empty.
             span = {"offset": part.start, "limit": part.stop - part.start}
             bound |= {"organization": organization_id, "also": [*also], **span}

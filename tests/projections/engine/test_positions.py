@@ -194,17 +194,17 @@ def test_a_model_is_strange_when_it_was_never_built_or_by_another_version(
 
 
 def test_a_position_belongs_to_the_log_whose_event_it_names(process: Process) -> None:
-    assert belongs(process.log, place_of(process, "wallets"))
+    assert belongs(process.log, place_of(process, "wallets").ref)
     register(process, 1)
     process.projector.catch_up()
     place = place_of(process, "wallets")
-    assert belongs(process.log, place)
+    assert belongs(process.log, place.ref)
     register(process, 1)
     (_, other) = process.log.read(0, 2)
     with process.views.writing() as connection:
         process.positions.start(connection, "wallets", 1, other.ref)
         connection.execute(process.positions.rows.update().values(position=1))
-    assert not belongs(process.log, place_of(process, "wallets"))
+    assert not belongs(process.log, place_of(process, "wallets").ref)
 
 
 def test_the_events_of_several_streams_come_in_the_order_of_the_log(process: Process) -> None:
