@@ -163,9 +163,10 @@ class Jobs(ReadModel):
         parts = PARTS.columns("job_id", "position")
         self.jobs, self.settlements = self._rows(), self.table("job_settlements", *parts)
         columns = self.jobs.c
+        self._shown = select(*(columns[name] for name in STORED.names))
         self._one = HotStatement(_whole_job(self.jobs, self.settlements))
         own = columns.id == bindparam("job"), columns.organization_id == bindparam("organization")
-        self._counts = HotStatement(select(*(columns[name] for name in STORED.names)).where(*own))
+        self._counts = HotStatement(self._shown.where(*own))
         self._build_lists()
         return [self.jobs, self.settlements]
 
@@ -187,8 +188,7 @@ class Jobs(ReadModel):
 
     def _build_lists(self) -> None:
         columns = self.jobs.c
-        known = select(*(columns[name] for name in STORED.names))
-        self._known = HotStatement(known.where(OneOf(columns.id, "jobs")))
+        self._known = HotStatement(self._shown.where(OneOf(columns.id, "jobs")))
         change = self.jobs.update().where(columns.id == bindparam("job"))
         self._change = change.values({name: bindparam(f"new_{name}") for name in CHANGING})
         self._all = self._list_of()
@@ -202,8 +202,7 @@ class Jobs(ReadModel):
         found = select(columns.position).where(theirs, OneOf(columns.month, "months"), *conditions)
         found = found.order_by(columns.position.desc())
         found = found.limit(bindparam("most")).offset(bindparam("skipped"))
-        shown = select(*(columns[name] for name in STORED.names))
-        shown = shown.where(theirs, columns.position.in_(found))
+        shown = self._shown.where(theirs, columns.position.in_(found))
         page = HotStatement(shown.order_by(columns.position.desc()))
         return HotStatement(counted.group_by(columns.month)), page
 
@@ -306,12 +305,11 @@ class Jobs(ReadModel):
     ) -> list[JobCounts]:
         """Return the jobs of one organization or of all, newest first; unfinished: oldest first."""
         columns = self.jobs.c
-        shown = select(*(columns[name] for name in STORED.names))
         if unfinished:
-            ordered = shown.where(columns.finished_at.is_(None))
+            ordered = self._shown.where(columns.finished_at.is_(None))
             ordered = ordered.order_by(columns.created_at, columns.position)
         else:
-            ordered = shown.order_by(columns.position.desc())
+            ordered = self._shown.order_by(columns.position.desc())
         if organization_id is not None:
             ordered = ordered.where(columns.organization_id == organization_id)
         return [*map(STORED.read, connection.execute(ordered))]

@@ -265,8 +265,8 @@ class Deliveries:
             .scalar_subquery()
         )
 
-    def put_right(self, now: datetime) -> int:
-        """Let nothing wait longer than its pause, whatever clock has planned it; return how many.
+    def put_right(self, now: datetime) -> None:
+        """Let nothing wait longer than its pause, whatever clock has planned it.
 
         Only what lies ahead is read, along the index, but that may be all retries of a day. So call
         this when a clock may have been set back, not at each tick.
@@ -278,12 +278,9 @@ class Deliveries:
         some = exists().where(rows.endpoint_id == states.endpoint_id, ahead)
         found = self._database.all(select(states.endpoint_id).where(some))
         change, late = self._rows.update().values(next_attempt_at=latest), rows.next_attempt_at
-        return sum(
-            change_in_parts(
-                self._database, change, late > latest, late, and_(rows.endpoint_id == each, ahead)
-            )
-            for (each,) in found
-        )
+        for (each,) in found:
+            here = and_(rows.endpoint_id == each, ahead)
+            change_in_parts(self._database, change, late > latest, late, here)
 
     def release(self) -> None:
         """Release all leases. Call this only while no other process runs."""
