@@ -351,20 +351,14 @@ class Deliveries:
     def sums(self) -> dict[UUID, Sums]:
         """Count by endpoint. Only for operators, because it reads all rows."""
         rows, states = self._rows.c, self._states.c
-        pending, failed = (
-            func.count().filter(rows.status == each) for each in ("pending", "failed")
-        )
-        counted = select(rows.endpoint_id, pending, failed).group_by(rows.endpoint_id)
-        health = select(states.endpoint_id, states.failures, states.failing_since)
-        with self._database.reading() as connection:
-            counts = {each[0]: (each[1], each[2]) for each in connection.execute(counted)}
-            found = connection.execute(health).all()
-        sums = {}
-        for endpoint_id, failures, micros in found:
-            waiting, lost = counts.get(endpoint_id, (0, 0))
-            since = from_micros(micros)
-            sums[endpoint_id] = Sums(waiting, lost, failures, since)
-        return sums
+        counts = (func.count().filter(rows.status == each) for each in ("pending", "failed"))
+        facts = (states.endpoint_id, *counts, states.failures, states.failing_since)
+        each_one = self._states.outerjoin(self._rows, rows.endpoint_id == states.endpoint_id)
+        sums = select(*facts).select_from(each_one).group_by(states.endpoint_id)
+        return {
+            each[0]: Sums(each[1], each[2], each[3], from_micros(each[4]))
+            for each in self._database.all(sums)
+        }
 
     def backlog(self) -> tuple[int, datetime | None]:
         """Return the number of pending deliveries, and the oldest due time at a sound endpoint.
