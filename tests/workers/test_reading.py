@@ -414,7 +414,6 @@ def test_what_happens_meanwhile_is_the_last_word(lab: Lab) -> None:
 
 @contextmanager
 def threads(background: BackgroundReading) -> Iterator[None]:
-    """Let the threads of each lane work."""
     stop = Event()
     made = [
         Thread(target=background.work, args=(name, stop))
