@@ -263,7 +263,7 @@ class Container:
     # The database server's clock, asked each time; this machine's where it has none.
     shared_clock = part[Clock](lambda c: lambda: c.views.server_time() or c.clock())
 
-    cut_off = auto(CutOff, check="gate.check", wall="clock", database="views")
+    cut_off = auto(CutOff, check="gate.check", wall="clock")
 
     # What operators watch.
 

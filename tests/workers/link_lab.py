@@ -121,7 +121,6 @@ class Lab(Customer):
         return self.link(link_id)
 
     def create(self, provider_plan_id: str = "eu-1", price: str = PRICE) -> Link:
-        """Ask for a link and let it be worked on."""
         return self.work(self.request(self.plan(provider_plan_id, price)))
 
     def request_change(
@@ -168,7 +167,6 @@ class Lab(Customer):
         self.process.failing.expire(self.link(link_id))
 
     def expire_change(self, change_id: UUID) -> None:
-        """Fail a change as the request does that has waited long enough."""
         self.process.failing.expire(self.plan_change(change_id))
 
     def forget_faults(self) -> None:
@@ -209,7 +207,6 @@ class Lab(Customer):
         return 0
 
     def unfinished(self) -> list[Due]:
-        """Return what has not ended."""
         return self.process.ask(self.process.due_list.all)
 
     def settle(self) -> None:

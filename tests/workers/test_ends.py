@@ -54,7 +54,6 @@ def refuse(lab: Lab, link_id: UUID, kind: EndKind, error: type[Refused]) -> Refu
 
 
 def seen(lab: Lab, usage: Usage) -> None:
-    """Let the network show another usage once."""
     show = lab.simulator.usage
 
     def shown(endpoint_id: str, *, timeout_s: float) -> Usage:

@@ -49,7 +49,6 @@ clock = clock_at("2026-01-15 12:00")
 
 @pytest.fixture
 def other(installation: Installation, clock: SetClock) -> Process:
-    """Another process on the same files."""
     return installation.process(clock)
 
 
@@ -476,8 +475,6 @@ def around(
 
 
 def failing(error: BaseException) -> Callable[[], object]:
-    """Return a function that raises this error."""
-
     def fail() -> None:
         raise error
 

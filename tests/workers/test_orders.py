@@ -27,7 +27,6 @@ def lose(lab: OrderLab, *, done: bool = True) -> Link:
 
 
 def until_called(lab: OrderLab, seconds: float = 5) -> None:
-    """Let the time-out of a call pass."""
     lab.clock.forward(seconds=seconds)
 
 

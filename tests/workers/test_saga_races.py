@@ -54,7 +54,6 @@ class Saga(ABC):
         return saga_id not in {each.id for each in self.lab.unfinished()}
 
     def failure(self, saga_id: UUID) -> str | None:
-        """Return the code that it failed with."""
         failed = self.state(saga_id).failure
         return failed and failed.code
 
