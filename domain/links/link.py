@@ -615,6 +615,12 @@ class Link(Refundable):
         return self.requested.plan.network or SIMULATED
 
     @property
+    def endpoint(self) -> str:
+        """The id of its endpoint at the network, which every visible link has."""
+        assert self.endpoint_id is not None
+        return self.endpoint_id
+
+    @property
     def attempts(self) -> int:
         """How often the creation of the endpoint, or the order, was started."""
         return self.intent.attempt if self.intent is not None else 0
@@ -713,12 +719,11 @@ class Link(Refundable):
 
     def record_endpoint_left_over(self, cause: Cause) -> None:
         """Note that the network refuses to remove the late endpoint of this failed link."""
-        assert self.endpoint_id is not None
-        attempt = self.left_over.get(self.endpoint_id, 0) + 1
-        facts: dict[str, Any] = {"endpoint_id": self.endpoint_id, "attempt": attempt}
+        attempt = self.left_over.get(self.endpoint, 0) + 1
+        facts: dict[str, Any] = {"endpoint_id": self.endpoint, "attempt": attempt}
         until = cause.at + min(REFUSED_WAIT * 2 ** (attempt - 1), REFUSED_WAIT_MAX)
         plan = self.requested.plan
-        facts |= {"plan": plan, "cost": plan.cost_of(self.endpoint_id)}
+        facts |= {"plan": plan, "cost": plan.cost_of(self.endpoint)}
         self.record(Link.EndpointLeftOver, cause, **facts, until=until)
 
     def record_plan_left_over(self, addon_id: str, plan: BoughtPlan, cause: Cause) -> None:

@@ -64,7 +64,6 @@ def expect(buyer: Buyer, link: Link, status: LinkStatus) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_inactive_link_can_be_either(buyer: Buyer, link: Link, target: Target) -> None:
-    assert link.endpoint_id is not None
     buyer.simulator.play(link.endpoint_id, lambda it, now: it.stopped("inactive", now))
     assert buyer.switch(link.id, target).status == target
     counted = buyer.events()
