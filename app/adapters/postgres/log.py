@@ -282,9 +282,9 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         """Compose the statements on tables in the schema of the datastore."""
         super().__init__(datastore, events_table_name=events_table_name)
         # Without its composite types and function.
-        kept = ("CREATE TABLE", "CREATE UNIQUE INDEX")
+        tables = ("CREATE TABLE", "CREATE UNIQUE INDEX")
         made = self.sql_create_statements
-        self.sql_create_statements = [it for it in made if it.as_string().startswith(kept)]
+        self.sql_create_statements = [it for it in made if it.as_string().startswith(tables)]
         self._table = Identifier(self.datastore.schema, events_table_name)
         topics = Literal([get_topic(each) for each in ROUTES])
         sequence = f"{events_table_name}_notification_id_seq"

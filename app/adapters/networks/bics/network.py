@@ -304,8 +304,8 @@ class BicsNetwork(StockNetwork):
         benefits = {str(each.unique_id): each for each in data}
         plans = info.promotional_plans.plan
         ended = [each for each in plans if str(each.unique_id) not in benefits]
-        began = min(filter(None, (_moment_of(it.plan_start_date) for it in ended)), default=None)
-        days = self._traffic(endpoint_id, began, deadline) if began else {}  # Once for all.
+        started = min(filter(None, (_moment_of(it.plan_start_date) for it in ended)), default=None)
+        days = self._traffic(endpoint_id, started, deadline) if started else {}  # Once for all.
         found = []
         for plan in plans:
             benefit = benefits.get(str(plan.unique_id))
