@@ -68,7 +68,6 @@ class Checkpoints:
         return True
 
     def run(self) -> None:
-        """Make a checkpoint if one is due."""
         newest = self.checkpoint_store.newest()
         if newest is None or self._is_due(newest.signed.checkpoint):
             size = self._signable(newest)

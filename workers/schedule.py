@@ -38,13 +38,11 @@ class Schedule:
         }
         self._due = {each.name: now + first_s for each, first_s in firsts}
 
-    def tick(self) -> int:
-        """Run every task that is due; return how many were."""
-        ran = 0
+    def tick(self) -> None:
+        """Run every task that is due."""
         for task in self._tasks:
             if time.monotonic() < self._due[task.name]:
                 continue
-            ran += 1
             self._due[task.name] = time.monotonic() + task.every_s
             try:
                 if task.run() is True:
@@ -52,7 +50,6 @@ class Schedule:
                 self._complaints[task.name].over()
             except Exception as error:  # noqa: BLE001  # Whatever the error, other tasks have their turn.
                 self._complaints[task.name].of(error)
-        return ran
 
 
 def run_schedule(stop: Event, tick: Callable[[], object]) -> None:

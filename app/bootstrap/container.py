@@ -94,7 +94,7 @@ from domain.links.set_status import SetStatus
 from domain.links.waiting import limiters_of
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
-from domain.lookups.bulk_commands import BulkCancel, BulkCreate
+from domain.lookups.bulk_commands import BulkJobs
 from domain.lookups.ports import LookupProvider
 from domain.lookups.single import SingleLookup
 from domain.provider_errors import ProviderError
@@ -263,7 +263,7 @@ class Container:
     # The database server's clock, asked each time; this machine's where it has none.
     shared_clock = part[Clock](lambda c: lambda: c.views.server_time() or c.clock())
 
-    cut_off = auto(CutOff, check="gate.check", wall="clock", database="views")
+    cut_off = auto(CutOff, check="gate.check", wall="clock")
 
     # What operators watch.
 
@@ -553,8 +553,7 @@ class Container:
         return shown, position.position if position is not None else 0
 
     open_items = part(lambda c: OpenItems(c.count_open_items, c.settings.job_items_open_max))
-    bulk_create = auto(BulkCreate)
-    bulk_cancel = auto(BulkCancel)
+    bulk_jobs = auto(BulkJobs)
     bulk_lookup = auto(BulkLookup)
 
     # Networks and links.

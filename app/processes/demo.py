@@ -46,7 +46,7 @@ def prepare_demo(container: Container, plans: Sequence[PlanEntry]) -> Demo:
     cause = Cause(container.clock(), REQUEST_ID)
     organization_id = derive_id("demo", "organization")
     secret = _saved_secret(container.settings)
-    container.prices.set_first(PRICE_MICROS, cause)
+    container.prices.set(PRICE_MICROS, cause, only_first=True)
     _ensure_organization(container, organization_id, cause)
     container.accounts.move("deposit", organization_id, DEPOSIT_MICROS, "demo", cause)
     wallet = container.accounts.wallet(organization_id)
