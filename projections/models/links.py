@@ -43,7 +43,7 @@ from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel, execute_many
 from projections.engine.shape import Stored, stored
-from projections.engine.trigrams import ESCAPE, pattern, trigram_index
+from projections.engine.trigrams import ESCAPE, fold, pattern, trigram_index
 
 BATCH = 500  # Links named in one statement.
 BETWEEN = "\n"  # Separates the texts of a link; it is in no ICCID and no id.
@@ -138,11 +138,6 @@ def _order(link: Any, sort: str) -> Sequence[ColumnElement[Any]]:
     way = asc if sort[:1] not in {"", "-"} else desc
     keys = {"created_at": way(link.created_at), "expires_at": way(link.expires_at).nulls_last()}
     return *(key for name, key in keys.items() if name in sort), way(link.position)
-
-
-def fold(text: str) -> str:
-    """Return a text in a form in which texts that differ only in case are equal."""
-    return text.casefold()
 
 
 Sort = Literal["created_at", "-created_at", "expires_at", "-expires_at"]
@@ -294,14 +289,7 @@ class Links(ReadModel):
             connection.execute(theirs.where(link.id == link_id).values(number=number))
 
     def _write(self, connection: Connection, rows: Iterable[LinkRow]) -> None:
-        values = [
-            {
-                **STORED.row(row),
-                "network": row.network,
-                "texts": row.texts(),
-            }
-            for row in rows
-        ]
+        values = [{**STORED.row(row), "network": row.network, "texts": row.texts()} for row in rows]
         upsert(connection, self.rows, values)
 
     def _write_plans(

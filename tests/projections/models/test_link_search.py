@@ -18,6 +18,7 @@ NAMES = {
     "turkish": "İstanbul",
     "greek": "ΟΔΥΣΣΕΥΣ",
     "quote": 'O\'Hara "Bob"',
+    "accent": "Cafe\u0301",
     "nameless": None,
 }
 FOUND: dict[str, set[str]] = {
@@ -39,6 +40,7 @@ FOUND: dict[str, set[str]] = {
     "straße": {"street"},
     "STRAẞE": {"street"},
     "İSTANBUL": {"turkish"},
+    "café": {"accent"},
     "i̇stanbul": {"turkish"},
     "stanbul": {"turkish"},
     "οδυσσευς": {"greek"},
