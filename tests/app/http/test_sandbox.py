@@ -220,6 +220,7 @@ def test_what_was_so_already_says_that_nothing_changed(acme: Buyer) -> None:
     link = acme.link(FREE)
     for action, more in (
         ("install", {}),
+        ("roam", {"country_code": "DE"}),
         ("use", {"percent": 80}),
         ("expire", {"hours": 24}),
         ("suspend", {}),
