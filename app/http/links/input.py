@@ -42,7 +42,7 @@ TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
 LASTS_MIN_S, LASTS_S, LASTS_MAX_S = 300, 30 * 86_400, 366 * 86_400
 DRY = frozenset({"true", "True", "TRUE", "1"})
 RESPOND_ASYNC = "respond-async"
-LINK_NAME = "How you want to call it. No control characters; empty or null: it has no name."
+LINK_NAME = "How you want to call it. No control characters; blank or null: it has no name."
 CONTROLS = r"\x00-\x1f\x7f-\x9f"
 NAME_PATTERN = rf"^[^{CONTROLS}]*$"
 # Nor half a surrogate pair, which UTF-8 cannot say; any other script and sign is allowed.
@@ -70,7 +70,7 @@ class LinkQuery(PageQuery):
 
 
 class Name(fields.String):
-    """A name that a partner gives; None if it is empty or left out.
+    """A name that a partner gives; None if it is blank or left out.
 
     It has no default: generators of TypeScript demand each field that has one.
     """
@@ -84,7 +84,8 @@ class Name(fields.String):
         )
 
     def deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        return super().deserialize(value, *args, **kwargs) or None
+        name = super().deserialize(value, *args, **kwargs)
+        return name if name and not name.isspace() else None
 
 
 class LinkBody(Schema):
