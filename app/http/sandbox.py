@@ -354,7 +354,7 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
     """Let hours pass for your links, or for one.
 
     Their data are used up and their plans come nearer to their end; within seconds each is read
-    anew, so lists and webhooks follow. Each request moves the clock, and nothing moves it back.
+    anew, so lists and webhooks follow. Each request moves the clock; only a reset moves it back.
     """
     owner, link_id = caller.organization_id, given.body.get("link_id")
     if link_id is not None:
