@@ -88,7 +88,7 @@ class LinkRow(Struct):
     def texts(self) -> str:
         """Return every text by which the link is searched, joined for one index."""
         plans = [each.plan.name for each in self.current_activations]
-        folded = (each.casefold().replace(BETWEEN, " ") for each in (self.name or "", *plans))
+        folded = (fold(each).replace(BETWEEN, " ") for each in (self.name or "", *plans))
         return BETWEEN.join((self.iccid, str(self.id), *folded))
 
     def follow(self, event: Link.Event) -> None:
@@ -343,7 +343,7 @@ class Links(ReadModel):
             if key not in self._pages:  # Building one takes longer than running it.
                 self._pages[key] = self._page(sort, given)
             bound = {n: to_micros(v) if isinstance(v, datetime) else v for n, v in given.items()}
-            term = (wanted.search or "").casefold()
+            term = fold(wanted.search or "")
             bound["text"] = "" if BETWEEN in term else pattern(term)  # No text is empty.
             span = {"offset": part.start, "limit": part.stop - part.start}
             bound |= {"organization": organization_id, "also": [*also], **span}

@@ -92,11 +92,6 @@ class PlanFilter:
     max_price: int | None = None
     sort: Sort = "name"
 
-    @property
-    def is_scanned(self) -> bool:
-        """Whether each plan has to be read: no column has prices, or texts in one case."""
-        return self.search != "" or self.max_price is not None or "price" in self.sort
-
 
 FILTERED = ("provider_plan_id", "name", "coverage_type")
 Part = Mapping[str, Any]  # A row of what belongs to a plan.
@@ -162,15 +157,12 @@ class Plans(Snapshot[PlanRow]):
             insert_many(connection, table, [*rows])
 
     def page(
-        self,
-        connection: Connection,
-        organization_id: UUID,
-        wanted: PlanFilter,
-        part: slice,
+        self, connection: Connection, organization_id: UUID, wanted: PlanFilter, part: slice
     ) -> tuple[list[PlanRow], int]:
         """Return a part of the plans that an organization sees, and how many match in all."""
         ids = self._ordered(organization_id, wanted)
-        if wanted.is_scanned:
+        # No column has prices, or texts in one case.
+        if wanted.search or wanted.max_price is not None or "price" in wanted.sort:
             found = self._scan(connection, ids, wanted)
             return self._at(connection, found[part], wanted.at), len(found)
         count = select(func.count()).select_from(ids.order_by(None).subquery())
