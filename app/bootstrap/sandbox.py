@@ -198,7 +198,6 @@ def is_of(
 
 
 def _addon_of(link: Link, activation_id: UUID | None) -> str | None:
-    """Return the network's id of the plan that is named, if one is."""
     if activation_id is None:
         return None
     for each in link.current_activations:

@@ -233,5 +233,4 @@ class Forger:
 
 
 def forged(event: E, **changes: Any) -> E:
-    """Return an event that differs in some fields."""
     return replace(event, **changes)

@@ -130,8 +130,8 @@ def test_the_first_wallet_of_one_log_is_not_taken_for_that_of_another(tmp_path: 
         each.process().organization("0")
     followed = one.process()
     followed.projector.catch_up()
-    place = followed.positions.all(followed.views)["wallets"]
-    assert belongs(followed.log, place)
-    assert not belongs(other.process().log, place)
+    seen = followed.positions.all(followed.views)["wallets"].ref
+    assert belongs(followed.log, seen)
+    assert not belongs(other.process().log, seen)
     one.close()
     other.close()

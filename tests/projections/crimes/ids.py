@@ -66,7 +66,6 @@ def proposed(forger: LinkForger, kind: Any) -> Proposal:
 
 
 def elsewhere(name: str, forger: LinkForger) -> int:
-    """Begin a stream under another id."""
     made = FIRST[name](forger)
     (event,) = [made] if isinstance(made, Event) else made.collect_events()
     return forger.write(forged(event, originator_id=uuid4()))
