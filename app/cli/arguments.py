@@ -27,7 +27,7 @@ class Text(click.ParamType[Any, str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             return self._read(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             self.fail(self._wrong.format(value), param, ctx)
 
 
@@ -71,16 +71,16 @@ def _read_amount(value: str) -> int:
     return parse_amount(digits) * (1 if digits == value else -1)
 
 
+def read_moment(value: str) -> datetime:
+    """Read a time with its offset; raises ValueError or OverflowError."""
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None:
+        raise ValueError
+    return moment.astimezone(UTC)
+
+
 def _read_moment(value: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(value)
-        if len(value) == len("2026-01-01"):
-            moment = moment.replace(tzinfo=UTC)
-        if moment.tzinfo is not None:
-            return moment.astimezone(UTC)
-    except OverflowError:
-        pass
-    raise ValueError
+    return read_moment(f"{value}T00:00Z" if len(value) == len("2026-01-01") else value)
 
 
 def _read_words(value: str) -> str:

@@ -171,14 +171,10 @@ def _link_line(row: LinkRow) -> Facts:
 
 
 def _read_all(container: Container, organization_id: UUID | None) -> Iterator[LinkRow]:
-    before = None
-    while True:
-        rows = container.views.read(
-            container.links.all, organization_id, before=before, limit=CHUNK
-        )
+    before: int | None = None
+    read, all_links = container.views.read, container.links.all
+    while rows := read(all_links, organization_id, before=before, limit=CHUNK):
         yield from rows
-        if len(rows) < CHUNK:
-            return
         before = rows[-1].position
 
 
@@ -398,15 +394,11 @@ def _endpoint_facts(container: Container, row: WebhookEndpointRow, sums: Sums) -
 
 
 def _deliveries(container: Container, endpoint: WebhookEndpoint) -> list[Delivery]:
-    found: list[Delivery] = []
-    while True:
-        part = slice(len(found), len(found) + DELIVERIES_MAX)
-        more, total = container.webhook_deliveries.page(
-            endpoint.organization_id, endpoint.id, None, part
-        )
+    found, read = list[Delivery](), container.webhook_deliveries.page
+    owner, at = endpoint.organization_id, endpoint.id
+    while more := read(owner, at, None, slice(len(found), len(found) + DELIVERIES_MAX))[0]:
         found += more
-        if not more or len(found) >= total:
-            return found
+    return found
 
 
 def _fails(delivery: Delivery) -> bool:
