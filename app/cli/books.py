@@ -159,6 +159,7 @@ def margin(session: Session, *, by: By, month: str | None) -> Said:
     facts = {"by": by, "currency": currency, "data": rows, "total": total}
     return Said(facts, [[*rows, *last]])
 
+    session.refuse_future(month, is_empty=not rows)
 
 @audit.command("trial-balance", right=None)
 @at_option
@@ -185,6 +186,7 @@ def trial_balance(session: Session, *, at: datetime | int | None, month: str | N
         lines = [*its.formatted()]
         facts = {"month": month, "final": its.is_final}
     differences = [
+        session.refuse_future(month, is_empty=its.opening.lines == its.closing.lines)
         {"amount": format_amount(micros), "currency": currency}
         for currency, micros in found.differences.items()
         if micros
