@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from domain.money import parse_amount
+from domain.money import CURRENCIES, parse_amount
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -112,6 +112,11 @@ POINT = Text(
     "time|position",
     lambda value: int(value) if _POSITION.fullmatch(value) else _read_moment(value),
     "{!r} is not a position, a date, or a time such as 2026-01-31T08:00:00Z",
+)
+CURRENCY = Text(
+    "code",
+    lambda value: matched(re.compile("|".join(CURRENCIES)), value.upper())[0],
+    "{!r} is not a currency code of ISO 4217, such as EUR",
 )
 # One line of text that is kept for ever: a name, a reference or a reason.
 WORDS = Text("text", _read_words, f"must be one line of 1 to {WORDS_MAX} printable characters")

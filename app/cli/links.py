@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from app.bootstrap.container import Container
 from app.cli.arguments import Text, id_argument, org_option
 from app.cli.import_files import FILE_BYTES_MAX, naming, read_link_file
-from app.cli.operation import Subject
+from app.cli.operation import Subject, misuse
 from app.cli.output import Facts, Said, facts_of, warn
 from app.cli.session import Session
 from domain.accounts.wallet import Wallet
@@ -329,6 +329,8 @@ def list_webhooks(
     session: Session, *, organization_id: UUID | None, failing: bool, endpoint_id: UUID | None
 ) -> list[Any]:
     """List endpoints, oldest first; with --endpoint its deliveries of 30 days, newest first."""
+    if organization_id and endpoint_id:
+        misuse("give only one of --org and --endpoint")
     session.require_organization(organization_id)
     session.catch_up()
     container = session.container

@@ -118,3 +118,5 @@ def test_the_fields_of_a_provider_need_no_options(shell: Shell, tmp_path: Path) 
         (line,) = shell.json(*command, status=1)["missing_here"]
         assert (line["reference"], line["amount"]) == (date, "0.005")
         assert "'other'" in shell.refusal(*command, "--reference", "other")
+        (line,) = shell.json(*command, "--currency", "GBP", status=1)["missing_here"]
+        assert line["currency"] == "GBP"

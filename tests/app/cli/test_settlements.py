@@ -36,8 +36,18 @@ def test_what_does_not_go_together_is_refused(shell: Shell) -> None:
         (*INVOICE[:4], "--book"),
         (*INVOICE[:2], "--invoice", "INV\n7", "--book", *INVOICE[4:]),
         (*INVOICE, "--book", "--accept", "0"),
+        (*INVOICE, "--book", "--take-back"),
+        (*INVOICE, "--date-column", "Tag"),
+        (*INVOICE[:2], "--accept", "1"),
+        ("--deposits", "--accept", "1"),
+        ("--deposits", "--by", "day"),
+        ("--deposits", "--currency", "EURO"),
+        ("--deposits", "--currency", "EUR", "--currency-column", "Tag"),
     ):
         shell.refusal("audit", "reconcile", file, *line, status=2)
+    compared = ("audit", "reconcile", file, "--deposits")
+    assert shell.json(*compared, "--currency", "usd", status=1)["matched"] == 1
+    assert "has not begun" in shell.refusal(*compared, "--month", "2100-01")
     assert "Tag2" in shell.refusal("audit", "reconcile", file, *BANK[:3], "Tag2")
     wrong = a_file(shell, "a;one;", "b;two;")
     assert shell.run("audit", "reconcile", wrong, *BANK, status=1).stderr.count("no amount") == 2

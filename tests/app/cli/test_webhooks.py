@@ -77,6 +77,8 @@ def test_deliveries_of_an_endpoint_are_listed(shell: Shell, partners: Partners) 
     (failing,) = shell.json("webhooks", "list", *endpoint, "--failing")["data"]
     assert (failing["id"], failing["error"], failing["attempts"]) == (str(old), "timeout", 3)
     assert "there is no endpoint" in shell.refusal("webhooks", "list", "--endpoint", uuid4())
+    both = (*endpoint, "--org", partners.organizations[1])
+    assert "only one of --org and --endpoint" in shell.refusal("webhooks", "list", *both, status=2)
 
 
 def requests_of(container: Container) -> list[WebhookRequest.RedeliveryAsked]:
