@@ -10,7 +10,7 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -171,6 +171,8 @@ def restore(
     with _readable_errors(container):
         if not persistence.put_back(directory):
             return Restored(None, warnings)
+        with suppress(SQLAlchemyError):  # An earlier release had no table for it.
+            container.notes.replace("hold", HELD, container.clock())
     if not _has_last_event(container.log, manifest):
         why = f"the log is not that of the backup, or ends before position {manifest.position}"
         raise NoBackup(persistence.location, why)
