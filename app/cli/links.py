@@ -357,6 +357,9 @@ def redeliver(session: Session, endpoint_id: UUID, delivery_id: UUID | None) -> 
     """
     container = session.container
     endpoint, cause = _endpoint(container, endpoint_id), session.cause
+    container.gate.refuse()  # As for the status of a link.
+    session.catch_up()
+    container.webhook_planner.catch_up()  # Or what was asked for before would seem to have failed.
     owner, store = endpoint.organization_id, container.webhook_deliveries
     wanted = [delivery_id] if delivery_id else store.undelivered(owner, endpoint_id)
     if delivery_id is not None and store.get(owner, endpoint_id, delivery_id) is None:
