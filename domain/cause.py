@@ -34,7 +34,6 @@ def is_operator(actor: str | None) -> bool:
 
 
 def utc_now() -> datetime:
-    """Return the time of the wall clock."""
     return datetime.now(UTC)
 
 

@@ -43,6 +43,7 @@ class Refused(Exception):
     retryable: bool | None = None  # Stated in the reply unless it is None.
     retry_after_s: int | None = None  # After how long a retry can help, if known.
     is_bound: bool = False  # To its Idempotency-Key: a repeat gets the same refusal.
+    example_of: tuple[Any, ...] = ()  # What the one in the document is made of.
 
     def __init__(self, message: str = "", **details: Any) -> None:
         super().__init__(message or self.message)
@@ -51,7 +52,7 @@ class Refused(Exception):
     @classmethod
     def example(cls) -> "Refused":
         """Return one as the document shows it."""
-        return cls()
+        return cls(*cls.example_of)
 
 
 class Unauthorized(Refused):
@@ -122,9 +123,9 @@ class InsufficientBalance(Refused):
     """Raised by the wallet when a charge exceeds its balance."""
 
     code, status = "INSUFFICIENT_BALANCE", 402
-    message = "The wallet balance does not cover this charge."
     cause = "the balance is too low; `required`, `available`, `currency`"
     advice = "deposit, then the same request"
+    example_of = (4_500_000, 1_000_000, "USD")
 
     def __init__(
         self, required_micros: int, available_micros: int, currency: str, claim_micros: int = 0
@@ -139,21 +140,17 @@ class InsufficientBalance(Refused):
             message += f" {claim}, which the next deposit settles first."
         super().__init__(message, required=required, available=available, currency=currency)
 
-    @classmethod
-    def example(cls) -> "Refused":
-        return cls(4_500_000, 1_000_000, "USD")
-
 
 class SpendingLimit(Refused):
     """Raised by the wallet when a charge would go past what may be spent in this month."""
 
     code, status = "SPENDING_LIMIT", 402
-    message = "The spending limit of this month does not cover this charge."
     cause = (
         "it would go past [your limit for the month](money.md#a-limit-for-each-month); "
         "`limit`, `spent`, `required`, `currency`"
     )
     advice = "wait for the next month, or ask whoever runs this installation"
+    example_of = (4_500_000, 49_000_000, 50_000_000, "USD")
 
     def __init__(
         self, required_micros: int, spent_micros: int, limit_micros: int, currency: str
@@ -166,10 +163,6 @@ class SpendingLimit(Refused):
         )
         super().__init__(message, limit=limit, spent=spent, required=required, currency=currency)
 
-    @classmethod
-    def example(cls) -> "Refused":
-        return cls(4_500_000, 49_000_000, 50_000_000, "USD")
-
 
 class ValidationFailed(Refused):
     """Raised for input that breaks a rule; `fields` maps a field to its messages."""
@@ -178,14 +171,11 @@ class ValidationFailed(Refused):
     message = "The request is not valid."
     cause = "a field is wrong; see below"
     advice = "correct the field"
+    example_of = ({"name": ["Unknown field."]},)
 
     def __init__(self, fields: Mapping[str, Sequence[str]]) -> None:
         super().__init__()
         self.details = {name: list(messages) for name, messages in fields.items()}
-
-    @classmethod
-    def example(cls) -> "Refused":
-        return cls({"name": ["Unknown field."]})
 
 
 class NotFound(Refused):
@@ -206,15 +196,12 @@ class IdempotencyKeyReused(Refused):
     code, status = "IDEMPOTENCY_KEY_REUSED", 422
     cause = "the key was used for another request; the message says which"
     advice = "take a new key"
+    example_of = ("plan_id",)
 
     def __init__(self, *differing: str, message: str = "") -> None:
         others = " and ".join(differing)  # Names of what a request holds.
         was = f"This Idempotency-Key was used for a request with another {others}; use a new key."
         super().__init__(message or was)
-
-    @classmethod
-    def example(cls) -> "Refused":
-        return cls("plan_id")
 
 
 def refuse_other(**differs: bool) -> None:

@@ -54,15 +54,12 @@ class Limiter:
     _lock: Any = field(default_factory=Lock, init=False)
 
     def count_of(self, owner: Owner) -> int:
-        """Return how many slots the owner has now."""
         return self._running.get(owner, 0)
 
     def has_slot(self, owner: Owner) -> bool:
-        """Tell whether there is a slot for the owner now."""
         return self.count < self.total and self.count_of(owner) < self.share
 
     def require_share(self, owner: Owner) -> None:
-        """Raise RateLimited if the owner has its whole share now."""
         if self.count_of(owner) >= self.share:
             raise RateLimited(self.beyond_share)
 
@@ -197,7 +194,7 @@ class OpenItems:
         with self._lock:  # Held while reading: the jobs dropped below must be in what was read.
             shown, position = self._read(organization_id)
             accepted = self._accepted[organization_id]
-            accepted -= {each for each in accepted if _is_shown(each, position)}
+            accepted -= {e for e in accepted if e.position is not None and e.position <= position}
             open_count = shown + sum(each.count for each in accepted)
             if open_count + count > self._items_max:
                 raise RateLimited(
@@ -211,7 +208,3 @@ class OpenItems:
             if this.position is None:
                 with self._lock:
                     self._accepted[organization_id].discard(this)
-
-
-def _is_shown(accepted: Accepting, position: int) -> bool:
-    return accepted.position is not None and accepted.position <= position

@@ -6,20 +6,17 @@ from functools import lru_cache
 
 
 def first_instant(month: str) -> datetime:
-    """Return the moment at which a month begins."""
     year, number = month.split("-")
     return datetime(int(year), int(number), 1, tzinfo=UTC)
 
 
 @lru_cache(maxsize=128)  # Each entry asks for the month that follows the last closed one.
 def next_month(month: str) -> str:
-    """Return the month that follows."""
     year, number = map(int, month.split("-"))
     return f"{year + number // 12:04d}-{number % 12 + 1:02d}"
 
 
 def last_day(month: str) -> date:
-    """Return the day on which a month ends."""
     return (first_instant(next_month(month)) - timedelta(days=1)).date()
 
 

@@ -92,17 +92,15 @@ def countries_named(part: str) -> list[str]:
     return [code for code, row in _COUNTRIES.items() if part in row["name"].casefold()]
 
 
-def region_of(country_code: str) -> str:
-    """Return the code of a country's region. Raises KeyError for what `is_country` denies."""
-    return _COUNTRIES[country_code]["region"]
-
-
 def country_name(code: str) -> str:
     """Return the short English name of a country. Raises KeyError where `is_country` is false."""
     return _COUNTRIES[code]["name"]
 
 
 def regions_of(codes: Iterable[str]) -> list[str]:
-    """Return the regions of these countries, each once, in the order of `REGIONS`."""
-    found = {region_of(code) for code in codes}
+    """Return the regions of these countries, each once, in the order of `REGIONS`.
+
+    Raises KeyError where `is_country` is false.
+    """
+    found = {_COUNTRIES[code]["region"] for code in codes}
     return [region for region in REGIONS if region in found]

@@ -29,7 +29,7 @@ from domain.cause import Cause, Clock, utc_now
 from domain.log.aggregate import Event
 from domain.lookups.answers import AnswerRules
 from domain.lookups.bulk_commands import BulkRequest
-from domain.lookups.bulk_job import BulkJob
+from domain.lookups.bulk_job import BulkJob, slice_count
 from domain.lookups.ports import Found, LookupProvider, NumberFacts
 from domain.lookups.single import LookupRequest, LookupResult
 from domain.money import parse_amount
@@ -232,7 +232,7 @@ class Parts(Container):
         """Return a job, and whether it was there before."""
         price = self._price_of(organization_id) if price_micros is None else price_micros
         request = BulkRequest(organization_id, wanted, price, self.settings.currency, key)
-        return self.bulk_create.run(request, self.cause())
+        return self.bulk_jobs.accept(request, self.cause())
 
     def create_job(
         self, organization_id: UUID, wanted: Sequence[str], price_micros: int | None = None
@@ -240,11 +240,11 @@ class Parts(Container):
         return self.ask_for_job(organization_id, wanted, None, price_micros)[0].id
 
     def finish_job(self, job_id: UUID) -> None:
-        for slice_index in range(self.log.get(BulkJob, job_id).slice_count):
+        for slice_index in range(slice_count(self.log.get(BulkJob, job_id).created)):
             self.bulk_lookup.work(job_id, slice_index)
 
     def cancel_job(self, job_id: UUID) -> BulkJob:
-        return self.bulk_cancel.run(self.log.get(BulkJob, job_id), self.cause())
+        return self.bulk_jobs.cancel(self.log.get(BulkJob, job_id), self.cause())
 
     def _price_of(self, organization_id: UUID) -> int:
         """Return what a lookup costs: the organization's own price, or that of all."""

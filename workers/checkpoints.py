@@ -22,7 +22,6 @@ from projections.audit.stored_tree import StoredTree
 from projections.audit.tree_builder import TreeBuilder
 from projections.engine.database import Database
 from projections.stores.checkpoints import CheckpointStore, StoredCheckpoint
-from workers.schedule import AGAIN
 
 BATCHES_MAX = 5  # Per run, because checkpoints and deliveries wait meanwhile.
 DELIVERIES_MAX = 20  # Per call of `deliver`.
@@ -61,15 +60,14 @@ class Checkpoints:
     sink: Sink | None
     clock: Clock
 
-    def follow(self) -> object:
-        """Add the new events of the log to the tree; AGAIN if there may be more."""
+    def follow(self) -> bool:
+        """Add the new events of the log to the tree; return whether there may be more."""
         for _ in range(BATCHES_MAX):
             if self.tree_builder.step() < self.tree_builder.batch_max:
-                return None
-        return AGAIN
+                return False
+        return True
 
     def run(self) -> None:
-        """Make a checkpoint if one is due."""
         newest = self.checkpoint_store.newest()
         if newest is None or self._is_due(newest.signed.checkpoint):
             size = self._signable(newest)
@@ -104,19 +102,19 @@ class Checkpoints:
             raise NotPossible(f"no event is older than {lag_s:.0f} s (CHECKPOINT_LAG_S) yet")
         return size
 
-    def deliver(self) -> object:
-        """Bring to the sink what it has not accepted yet; AGAIN if more is left.
+    def deliver(self) -> bool:
+        """Bring to the sink what it has not accepted yet; return whether more is left.
 
         The newest comes first. If a reply was lost, a write-once sink may refuse the checkpoint
         that it has already, and that one must not hold up the others.
         """
         if self.sink is None:
-            return None
+            return False
         waiting = self.checkpoint_store.undelivered(DELIVERIES_MAX)
         for number, signed, _ in waiting:
             self.sink.put(name_of(signed.checkpoint), signed.note)
             self.checkpoint_store.delivered(number, self.clock())
-        return AGAIN if len(waiting) == DELIVERIES_MAX else None
+        return len(waiting) == DELIVERIES_MAX
 
     def _is_due(self, newest: Checkpoint) -> bool:
         age = self.clock() - newest.at

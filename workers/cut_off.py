@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from domain.cause import CLOCK_OFF_MAX, Clock
-from domain.log.log import Log
-from projections.engine.database import Database
-from projections.engine.positions import Positions
+from projections.engine.positions import Source
 from projections.stores.notes import Notes
 
 SILENT_MAX = timedelta(days=1)
@@ -34,9 +32,7 @@ class CutOff:
     shared_clock: Clock
     check: Callable[[], str | None]
     notes: Notes
-    log: Log
-    database: Database
-    positions: Positions
+    source: Source
     wall: Clock
     monotonic: Callable[[], float]
     started: tuple[datetime, float]  # Nobody has set the clock of this machine since.
@@ -91,7 +87,8 @@ class CutOff:
         """Return when the installation was last alive; before its first note, what else tells."""
         if (note := self.notes.newest("alive")) is not None:
             return note.at
-        newest = self.log.stored(self.log.head() - 1, 1)
-        beats = (each.caught_up_at for each in self.positions.all(self.database).values())
+        log, database, positions, _ = self.source
+        newest = log.stored(log.head() - 1, 1)
+        beats = (each.caught_up_at for each in positions.all(database).values())
         signs = [*(each.timestamp for each in newest), *(at for at in beats if at is not None)]
         return max(signs, default=None)

@@ -41,7 +41,6 @@ class Dispatcher(Consumer):
         self._publisher, self._around = publisher, around
 
     def start(self, lost: Position | None) -> EventRef | None:
-        """Begin at the head."""
         del lost
         head = self._log.head()
         if head:

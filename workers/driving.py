@@ -157,7 +157,6 @@ class Worked(Driver[W, S]):
         return until
 
     def left_s(self, until: datetime) -> float:
-        """Return how long a call may take."""
         return max(0.0, min(until - self.clock(), CALL).total_seconds())
 
 

@@ -212,14 +212,13 @@ class CreateEndpoint(Creating[Made]):
                 return self._release(work) if settled else None
             work.record(Link.EndpointFound, self.cause(work), endpoint_id=endpoint.endpoint_id)
             self.log.append(work)
-        assert work.endpoint_id is not None
         try:
-            network.remove_endpoint(work.endpoint_id, timeout_s=CALL_S)
+            network.remove_endpoint(work.endpoint, timeout_s=CALL_S)
         except Rejected:
             work.record_endpoint_left_over(self.cause(work))
             self.log.append(work)
             return None
-        work.record(Link.EndpointRemoved, self.cause(work), endpoint_id=work.endpoint_id)
+        work.record(Link.EndpointRemoved, self.cause(work), endpoint_id=work.endpoint)
         self.log.append(work)
         return work
 

@@ -13,7 +13,6 @@ from projections.audit.auditor import LogCheck
 from projections.audit.report import Report
 from projections.audit.witnesses import Witness
 from projections.stores.notes import Notes
-from workers.schedule import AGAIN
 
 NIGHT_HOUR = 2  # UTC; a process that was down then does it when it is up.
 SLICE_S = 0.25  # Of each second of the clock, so that it takes a quarter of a core at most.
@@ -35,11 +34,11 @@ class NightlyAudit:
     clock: Clock
     _check: LogCheck | None = field(default=None, init=False)
 
-    def run(self) -> object:
-        """Go on with the audit of tonight, if it is due; AGAIN while it lasts."""
+    def run(self) -> bool:
+        """Go on with the audit of tonight, if it is due; return whether it lasts."""
         if self._check is None:
             if not self._is_due():
-                return None
+                return False
             self._check = LogCheck(self.log, self.witnesses())
         check, until = self._check, time.monotonic() + SLICE_S
         while time.monotonic() < until:
@@ -51,8 +50,8 @@ class NightlyAudit:
             if not goes_on:
                 self._check = None
                 self._end(check.report)
-                return None
-        return AGAIN
+                return False
+        return True
 
     def _end(self, report: Report) -> None:
         for failure in report.failures:

@@ -48,17 +48,15 @@ class Changing(Worked[PlanChange, S]):
         return link
 
     def addons(self, link: Link, timeout_s: float) -> list[AddonUsage]:
-        assert link.endpoint_id is not None
         try:
             network = self.networks.of(link.network)
-            return network.usage(link.endpoint_id, timeout_s=timeout_s).addons
+            return network.usage(link.endpoint, timeout_s=timeout_s).addons
         except NoSuchEndpoint:  # The endpoint is gone, with all that was on it.
             return []
 
     def take_off(self, link: Link, addon_id: str, timeout_s: float = CALL_S) -> None:
-        assert link.endpoint_id is not None
         network = self.networks.of(link.network)
-        network.remove_plan(link.endpoint_id, addon_id, timeout_s=timeout_s)
+        network.remove_plan(link.endpoint, addon_id, timeout_s=timeout_s)
 
     def is_settled(self, change: PlanChange, since: timedelta = timedelta()) -> bool:
         """Tell whether the failed call can have no more effect, and for how long already."""
@@ -126,10 +124,9 @@ class AddPlan(Changing[Added]):
     def call(self, change: PlanChange, link: Link, left_s: float) -> Added:
         addition = change.next
         assert isinstance(addition, Addition)
-        assert link.endpoint_id is not None
         plan, reference = addition.plan.at_provider, str(addition.activation_id)
         add = self.networks.of(link.network).add_plan
-        return addition, add(link.endpoint_id, plan, reference, timeout_s=left_s), False
+        return addition, add(link.endpoint, plan, reference, timeout_s=left_s), False
 
     def look_up(self, work: PlanChange, timeout_s: float) -> Added | None:
         assert isinstance(work.next, Addition)

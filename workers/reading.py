@@ -102,11 +102,8 @@ class BackgroundReading:
     _entered: int | None = None
     _untold: Complaint = field(default_factory=lambda: Complaint("telling of the end of a plan"))
 
-    def tick(self) -> int:
-        """Do what needs no network: find new links, record ends, feed the lanes that are empty.
-
-        Returns how many links the lanes were fed.
-        """
+    def tick(self) -> None:
+        """Do what needs no network: find new links, record ends, feed the lanes that are empty."""
         self.enter()
         now = self.clock()
         for link_id in self.reading_schedule.ending(now, ENDING_LINKS):
@@ -117,7 +114,6 @@ class BackgroundReading:
             except Exception as error:  # noqa: BLE001  # Whatever the error, others have their turn.
                 self._untold.of(error)
                 self.reading_schedule.set_next_end(link_id, now + self.every)
-        fed = 0
         for network, lane in self.lanes.items():
             if lane.is_empty:
                 due = self.reading_schedule.due(network, now, FEED_LINKS)
@@ -128,8 +124,6 @@ class BackgroundReading:
                     for each, requested in due.items()
                 }
                 lane.feed(feed)
-                fed += len(due)
-        return fed
 
     def work(self, network: str, stop: Event) -> None:
         """Read links of a network until the end; runs in several threads."""

@@ -9,15 +9,14 @@ from domain.errors import ServiceUnavailable
 from projections.engine.complaint import Complaint
 
 TICK_S = 1.0
-AGAIN = object()
 
 
 @dataclass(frozen=True)
 class Task:
     """Something to do at intervals, for the first time after `first_s` if that is given.
 
-    A task that returns AGAIN goes on at the next tick. An `expected` error is logged without its
-    traceback.
+    A task that returns True has more to do, at the next tick. An `expected` error is logged
+    without its traceback.
     """
 
     name: str
@@ -39,21 +38,18 @@ class Schedule:
         }
         self._due = {each.name: now + first_s for each, first_s in firsts}
 
-    def tick(self) -> int:
-        """Run every task that is due; return how many were."""
-        ran = 0
+    def tick(self) -> None:
+        """Run every task that is due."""
         for task in self._tasks:
             if time.monotonic() < self._due[task.name]:
                 continue
-            ran += 1
             self._due[task.name] = time.monotonic() + task.every_s
             try:
-                if task.run() is AGAIN:
+                if task.run() is True:
                     self._due[task.name] = time.monotonic()
                 self._complaints[task.name].over()
             except Exception as error:  # noqa: BLE001  # Whatever the error, other tasks have their turn.
                 self._complaints[task.name].of(error)
-        return ran
 
 
 def run_schedule(stop: Event, tick: Callable[[], object]) -> None:

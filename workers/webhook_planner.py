@@ -42,23 +42,21 @@ class WebhookPlanner(Consumer):
     def __init__(
         self,
         source: Source,
-        endpoints: WebhookEndpoints,
-        messages: WebhookMessages,
-        plans: Deliveries,
+        webhook_endpoints: WebhookEndpoints,
+        webhook_messages: WebhookMessages,
+        webhook_deliveries: Deliveries,
         publisher: Publisher,
     ) -> None:
         super().__init__(source)
-        self._endpoints, self._messages = endpoints, messages
-        self._plans, self._publisher = plans, publisher
+        self._endpoints, self._messages = webhook_endpoints, webhook_messages
+        self._plans, self._publisher = webhook_deliveries, publisher
         self._changed_at = -1  # The next two are as of this change of an endpoint.
         self._listening: dict[UUID, list[WebhookEndpointRow]] = {}
-        self.unused = frozenset[str]()
         # Of the batch in hand.
         self._planned: Sequence[Delivery] = ()
         self._again: Sequence[tuple[Any, Sequence[UUID]]] = ()
 
     def start(self, lost: Position | None) -> EventRef | None:
-        """Start BACK in the past."""
         del lost
         self._changed_at = -1
         return self.ref_at(self._log.position_before(self._clock() - BACK))
@@ -68,12 +66,11 @@ class WebhookPlanner(Consumer):
         known = self._positions.all(self._database)
         found = [known.get(each.name) for each in (self._endpoints, self._messages)]
         limit = min(filter(None, found), key=attrgetter("position")) if all(found) else None
-        if limit is None or limit.stream_id is None or limit.position <= after:
+        if limit is None or limit.position <= after:
             return Stretch((), 0, None, is_whole=True)
         self._learn()
         if not self._listening:
-            last = EventRef(limit.position, limit.stream_id, limit.stream_version)
-            return Stretch((), 0, last, is_whole=True)
+            return Stretch((), 0, limit.ref, is_whole=True)
         return self._log.follow(after, self.batch_max, self.unused, limit.position)
 
     def prepare(self, rows: Sequence[Recorded]) -> bool:
@@ -98,7 +95,6 @@ class WebhookPlanner(Consumer):
         return bool(self._planned or self._again)
 
     def follow(self, connection: Connection, batch: Batch) -> None:
-        """Store the deliveries of the batch."""
         del batch
         self._plans.plan(connection, self._planned)
         for event, ids in self._again:

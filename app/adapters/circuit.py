@@ -63,7 +63,6 @@ class CircuitBreaker:
         return f"{self.kind} {self.name}"
 
     def is_up(self) -> bool:
-        """Tell whether calls are let through now."""
         return self._prober is None
 
     def call(self, reached: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -137,10 +136,7 @@ class CircuitBreaker:
 
 
 class GuardedLookup:
-    """A provider of lookups, behind its circuit if it is remote; any error becomes Unavailable.
-
-    A drained provider is not called.
-    """
+    """A provider of lookups, behind its circuit if it is remote; any error becomes Unavailable."""
 
     def __init__(
         self,
@@ -157,11 +153,9 @@ class GuardedLookup:
         self._is_drained = is_drained
 
     def is_up(self) -> bool:
-        """Tell whether calls are let through now."""
         return self._circuit.is_up() and not self._is_drained(self.name)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
-        """Return what the provider answers."""
         if self._is_drained(self.name):
             raise Unavailable(f"the lookup provider {self.name} is drained")
         try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from domain.errors import NotPossible
+from domain.ids import as_id
 from projections.engine.database import Database
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ def end_of(row: Sequence[Any] | None) -> LogEnd:
     """Return the end of a log by its newest event: position, stream, version and bytes."""
     if row is None:
         return LogEnd(0, "", 0, "")
-    stream_id = row[1] if isinstance(row[1], UUID) else UUID(row[1])
-    return LogEnd(row[0], str(stream_id), row[2], sha256(row[3]).hexdigest())
+    return LogEnd(row[0], str(as_id(row[1])), row[2], sha256(row[3]).hexdigest())
 
 
 def not_empty(where: str) -> NotPossible:

@@ -14,7 +14,6 @@ ANSWER_S = 10.0  # For the name, the connection, for what is sent, and for the a
 
 
 def sink_at(target: str) -> Sink | None:
-    """Return the sink that CHECKPOINT_SINK names; None where it is empty."""
     if not target:
         return None
     return HttpSink(target) if "://" in target else DirectorySink(Path(target))

@@ -55,7 +55,6 @@ class Ledger:
     _since: str = EPOCH
 
     def add(self, recorded: Recorded) -> Iterator[str]:
-        """Yield what an event adds to the ledger."""
         position, event = recorded
         month = self._months.of(event)
         match event:
@@ -173,7 +172,6 @@ def _text(words: str) -> str:
 
 
 def ledger_lines(log: Log, selection: Selection, progress: Progress) -> Iterator[bytes]:
-    """Yield the text of the ledger, in one pass through the log."""
     ledger = Ledger(selection)
     yield b'option "title" "Carrier Lookup, Plans and Links"\n'
     for recorded in read_events(log, LEDGER, progress, selection.last_position):

@@ -83,7 +83,6 @@ class Move(NamedTuple):
 
     @property
     def described(self) -> str:
-        """The text with the organization."""
         return f"{self.text} of {self.organization_id}" if self.organization_id else self.text
 
 

@@ -59,11 +59,9 @@ class Earned:
         self.unknown += other.unknown
 
     def cost_micros(self, currency: str) -> int:
-        """Return the costs in one currency."""
         return sum(micros for (its, _), micros in self.costs_micros.items() if its == currency)
 
     def formatted(self, currency: str) -> dict[str, Any]:
-        """Return the sums as people read them."""
         left = self.revenue_micros - self.refunds_micros - self.cost_micros(currency)
         others = sorted({its for its, _ in self.costs_micros} - {currency})
         return {
@@ -155,7 +153,6 @@ class Margin:
             row.revenue_micros += micros
 
     def _row_of(self, event: Event, month: str, work: Work | None = None) -> str | None:
-        """Return the row of an entry, or of work that an event records."""
         match self.by, event:
             case "day", _:
                 return event.timestamp.date().isoformat()
@@ -187,7 +184,6 @@ class Margin:
 
     @property
     def total(self) -> Earned:
-        """The sum of all rows."""
         total = Earned()
         for row in self.rows.values():
             total.add(row)

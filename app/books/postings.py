@@ -95,7 +95,6 @@ def _bought(plan: BoughtPlan, cost: Cost | None, known_as: str | None) -> Work:
 
 
 def opposite_of(entry: Wallet.Moved) -> Posting:
-    """Return the posting that is opposite the wallet of an entry."""
     match entry:
         case Wallet.Charged():
             account = f"Income:{word_of(entry.kind)}"
@@ -107,7 +106,6 @@ def opposite_of(entry: Wallet.Moved) -> Posting:
 
 
 def wallet_of(number: str | None) -> str:
-    """Return the account of a wallet, by the number of its customer."""
     return f"{WALLETS}:{number}" if number else WALLETS
 
 

@@ -25,7 +25,6 @@ class Selection:
 
     @property
     def last_position(self) -> int | None:
-        """The last position of the selection, if one is given."""
         return self.until if isinstance(self.until, int) else None
 
     def starts_after(self, organization_id: UUID, charged_at: datetime, position: int) -> bool:
@@ -35,7 +34,6 @@ class Selection:
         return is_its and self.since is not None and at < self.since
 
     def wants(self, organization_id: UUID, charged_at: datetime, position: int) -> bool:
-        """Tell whether an entry is selected."""
         if self.starts_after(organization_id, charged_at, position):
             return False
         match self.until:
@@ -49,7 +47,6 @@ class Selection:
 def read_transactions(
     log: Log, selection: Selection, progress: Progress = ignore_progress
 ) -> Iterator[Replayed]:
-    """Yield the selected transactions."""
     for each in replayed(read_events(log, REPLAYED, progress, selection.last_position)):
         if selection.wants(each.organization_id, each.at, each.entry.position):
             yield each

@@ -118,7 +118,6 @@ def _text(data: bytes, encoding: str | None) -> str:
 
 
 def _body(text: str, layout: Layout) -> tuple[list[Row], list[int]]:
-    """Return the rows below the head, and the index of each wanted column."""
     wanted = [_plain(each) for each in layout.columns]
     for separator in SEPARATORS:
         rows = rows_in(text, separator)

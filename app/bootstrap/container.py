@@ -94,7 +94,7 @@ from domain.links.set_status import SetStatus
 from domain.links.waiting import limiters_of
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
-from domain.lookups.bulk_commands import BulkCancel, BulkCreate
+from domain.lookups.bulk_commands import BulkJobs
 from domain.lookups.ports import LookupProvider
 from domain.lookups.single import SingleLookup
 from domain.provider_errors import ProviderError
@@ -263,7 +263,7 @@ class Container:
     # The database server's clock, asked each time; this machine's where it has none.
     shared_clock = part[Clock](lambda c: lambda: c.views.server_time() or c.clock())
 
-    cut_off = auto(CutOff, check="gate.check", wall="clock", database="views")
+    cut_off = auto(CutOff, check="gate.check", wall="clock")
 
     # What operators watch.
 
@@ -291,10 +291,7 @@ class Container:
 
     @property
     def own_tables(self) -> list[OwnTables]:
-        """Every set of tables besides the log and the read models, as `migrate` makes them.
-
-        Raise the version of a set when its tables change; `ensure` says what happens then.
-        """
+        """Every set of tables besides the log and the read models, as `migrate` makes them."""
         keys, stores, sent = self.vault, self.stores, self.webhook_deliveries
         checkpoints = self.checkpoint_store
         return [
@@ -442,10 +439,7 @@ class Container:
     # Providers.
 
     def record_calls(self) -> list[dict[str, Any]]:
-        """Record all later calls to providers, redacted, in the list that is returned.
-
-        Call this before any provider is made.
-        """
+        """Record the calls of providers made from now on, redacted, in the list it returns."""
         exchanges: list[dict[str, Any]] = []
         self.record_call = lambda *call: exchanges.append(redacted(*call))
         return exchanges
@@ -559,8 +553,7 @@ class Container:
         return shown, position.position if position is not None else 0
 
     open_items = part(lambda c: OpenItems(c.count_open_items, c.settings.job_items_open_max))
-    bulk_create = auto(BulkCreate)
-    bulk_cancel = auto(BulkCancel)
+    bulk_jobs = auto(BulkJobs)
     bulk_lookup = auto(BulkLookup)
 
     # Networks and links.
@@ -581,7 +574,6 @@ class Container:
 
     @part
     def networks(self) -> Networks:
-        """The networks that NETWORK_PROVIDER names."""
         first, *others = self.settings.networks
         more = {name: self.guard_network(NETWORKS[name](self)) for name in others}
         return Networks({first: self.network, **more}, self.gate.is_drained, self.gate.is_shut)
@@ -649,10 +641,7 @@ class Container:
 
     @part
     def broker(self) -> InProcessBroker | DurableBroker:
-        """The queues, with every actor declared; nothing is connected before it is used.
-
-        Each message that a worker handles gets a log line and a count.
-        """
+        """The queues, with every actor declared; nothing is connected before it is used."""
         settings = self.settings
         broker: InProcessBroker | DurableBroker = InProcessBroker()
         if not settings.has_own_broker:
@@ -709,12 +698,7 @@ class Container:
         recorded=lambda c: partial(c.notes.value, "webhook_key"),
     )
     webhooks = auto(Webhooks, key_id=lambda c: lambda: c.webhook_key.newest().id)
-    webhook_planner = auto(
-        WebhookPlanner,
-        endpoints="webhook_endpoints",
-        messages="webhook_messages",
-        plans="webhook_deliveries",
-    )
+    webhook_planner = auto(WebhookPlanner)
     webhook_signer = auto(WebhookSigner, key="webhook_key.value")
     webhook_sender = auto(
         HttpSender,
@@ -777,10 +761,7 @@ class Container:
         self.settings = replace(self.settings, **known)
 
     def check_settings(self) -> None:
-        """Make the parts that check a setting themselves, such as a table or a URL.
-
-        Raises WrongSetting.
-        """
+        """Make the parts that check a setting themselves, such as a URL; raises WrongSetting."""
         _ = self.bare_lookups, self.broker
         if {*self.settings.networks} != {SIMULATED}:  # The simulated one needs only a database.
             _ = self.networks

@@ -62,7 +62,6 @@ class ClockCheck:
         return now
 
     def reason(self) -> str | None:
-        """Say why the clock must not be believed; None if it may."""
         try:
             self.now()
         except ClockOff as error:
@@ -70,7 +69,6 @@ class ClockCheck:
         return None
 
     def is_off(self) -> bool:
-        """Tell whether there is a reason."""
         return self.reason() is not None
 
     def require(self) -> datetime:
@@ -136,12 +134,10 @@ class Gate(ClockCheck):
         return self.is_off() or self.is_held()
 
     def refuse_held(self) -> None:
-        """Raise InstallationHeld in a held installation."""
         if self.is_held():
             raise InstallationHeld
 
     def refuse(self) -> None:
-        """Raise ClockOff or InstallationHeld if this process is to act on nothing."""
         self.now()
         self.refuse_held()
 

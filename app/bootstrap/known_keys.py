@@ -104,7 +104,6 @@ def active_endpoints(container: Container) -> list[WebhookEndpoint]:
 
 
 def _given_at(container: Container, client: ApiClient) -> datetime:
-    """Return when a client got its newest secret."""
     kinds = (ApiClient.Registered, ApiClient.SecretRotated)
     history = container.log.history(client.id)
     return [event.timestamp for event in history if isinstance(event, kinds)][-1]

@@ -59,7 +59,6 @@ class Observed:
         self._parts = parts
 
     def queries(self, role: ProcessName) -> list[SharedQuery[Values]]:
-        """Return the questions of a process."""
         parts: dict[str, Callable[[], Values]] = {"followers": self.followers, "work": self.work}
         if role in WITH_BROKER:
             parts["broker"] = self.queues

@@ -10,14 +10,15 @@ from uuid import UUID
 
 from app.adapters.lookups.mcc_mnc import load_networks
 from app.adapters.lookups.offline import OfflineLookup
-from app.adapters.lookups.telnyx import TelnyxLookup, bearer
+from app.adapters.lookups.telnyx import TelnyxLookup
 from app.adapters.lookups.twilio import TwilioLookup, basic
 from app.adapters.networks.airalo import network as airalo_api
-from app.adapters.networks.bics.network import BicsNetwork, Profiles
+from app.adapters.networks.bics.network import BicsNetwork
 from app.adapters.networks.bics.session import Session
 from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.remote.api import RemoteApi, RemoteRules
+from app.adapters.remote.login import bearer
 from app.bootstrap.sandbox import CHANGE, is_of
 from app.settings import Settings, WrongSetting, name_of
 from domain.blocking import sleep_s
@@ -38,7 +39,6 @@ SEED = "carrier-links"  # Of the simulator, so that an installation gets the sam
 
 
 def offline(container: "Container") -> OfflineLookup:
-    """Make the provider of lookups that needs no network."""
     try:
         networks = load_networks(container.settings.mcc_mnc_file)
     except ValueError as error:
@@ -71,11 +71,11 @@ def _as_played(container: "Container") -> dict[str, Any]:
         link = link_of(iccid)
         return () if link is None else (link.organization_id, link.id)
 
-    def scripted(owner: UUID, iccid_of: Callable[[], str]) -> str | None:
+    def scripted(owner: UUID, iccid: str) -> str | None:
         """Count what a request changes; what cleans up after a failed purchase is none."""
 
         def fits(of: str, _: str) -> bool:
-            link = link_of(iccid_of())
+            link = link_of(iccid)
             if link is None or link.open_call is None:
                 return False
             return is_of(of, CHANGE, [each.plan.plan_id for each in link.current_activations])
@@ -108,12 +108,11 @@ def airalo(container: "Container") -> airalo_api.Airalo:
 
 
 def bics(container: "Container") -> BicsNetwork:
-    """Make the network of an account at BICS SIM for Things."""
     settings = container.settings
     names = ("bics_username", "bics_password", "bics_roaming_profile", "bics_apn_group")
     user, password, *profiles = (_set(settings, name, "NETWORK_PROVIDER") for name in names)
     session = Session(container.remote_api("bics", settings.bics_url), user, password)
-    return BicsNetwork(session, Profiles(*profiles), container.clock)
+    return BicsNetwork(session, container.clock, *profiles)
 
 
 def twilio(container: "Container") -> TwilioLookup:
@@ -128,7 +127,6 @@ def twilio(container: "Container") -> TwilioLookup:
 
 
 def telnyx(container: "Container") -> TelnyxLookup:
-    """Make Telnyx's lookups."""
     settings = container.settings
     headers = bearer(_needed(settings, "telnyx_api_key"))
     return TelnyxLookup(_lookup_api(container, "telnyx", settings.telnyx_url, headers))

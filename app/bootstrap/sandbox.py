@@ -158,10 +158,9 @@ class Sandbox:
         link.require_live()
         if link.network != SIMULATED:
             raise NotSupportedByNetwork
-        assert link.endpoint_id is not None
         addon, act = _addon_of(link, given.get("activation_id")), ACTIONS[action]
         try:
-            return self.network.play(link.endpoint_id, lambda it, now: act(it, now, given, addon))
+            return self.network.play(link.endpoint, lambda it, now: act(it, now, given, addon))
         except NoPlan:
             if action == "roam":
                 raise ValidationFailed({"country_code": [NOT_COVERED]}) from None
@@ -199,7 +198,6 @@ def is_of(
 
 
 def _addon_of(link: Link, activation_id: UUID | None) -> str | None:
-    """Return the network's id of the plan that is named, if one is."""
     if activation_id is None:
         return None
     for each in link.current_activations:

@@ -38,7 +38,6 @@ class OwnTables:
 
 
 def ensure(own: OwnTables) -> None:
-    """Create a set of tables in its present version."""
     with own.database.writing() as connection:
         _METADATA.create_all(connection)
         found = _read(connection).get(own.name)

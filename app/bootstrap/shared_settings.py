@@ -45,7 +45,6 @@ class SharedSettings:
         self.require()
 
     def require(self) -> None:
-        """Raise WrongSetting if this process differs from what is recorded."""
         if (wrong := self.difference()) is not None:
             raise WrongSetting(wrong)
 

@@ -278,7 +278,7 @@ def price_lookups(session: Session, amount_micros: int | None) -> Facts:
     return {
         "price": format_amount(container.prices.of_lookup(None)),
         "currency": container.currency.code,
-        "since": known and known.last_event_at,
+        "since": known and known.modified_on,
         **({} if waits is None else {"proposal": waits.id}),
     }
 

@@ -316,7 +316,7 @@ def cancel(session: Session, job_id: UUID) -> Facts:
     """End a job as its organization can: what has no outcome is cancelled, and refunded."""
     container, cause = session.container, session.cause
     job = container.log.get(BulkJob, job_id, f"job {job_id}")
-    row = row_of(container.bulk_cancel.run(job, cause))
+    row = row_of(container.bulk_jobs.cancel(job, cause))
     counts = {"cancelled": row.cancelled_count, "refunded": format_amount(row.refunded_micros)}
     return {"id": job_id, "status": "cancelled", **counts}
 

@@ -66,7 +66,6 @@ def _let_in(access: Access) -> None:
 
 
 def _open(access: Access, token: str) -> Response:
-    """Exchange the one-time address for a cookie."""
     known = access.lets_in(request.cookies.get(access.cookie_name))
     if request.method != "GET" or not (known or access.spend(token)):
         raise Forbidden

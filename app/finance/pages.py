@@ -67,7 +67,6 @@ class Pages:
         self._today = today
 
     def route(self, pages: Flask) -> None:
-        """Give every page its address."""
         pages.add_url_rule("/", "overview", self.overview)
         pages.add_url_rule("/wallets", "wallets", self.wallets)
         pages.add_url_rule("/wallets/<uuid:organization_id>", "wallet", self.wallet)
@@ -227,7 +226,6 @@ class Pages:
         return reply
 
     def _month(self) -> str:
-        """Return the month that the query names, or else the present one."""
         return _month_of(_query()["month"] or self._today())
 
     def _wanted(self) -> Wanted:
@@ -270,7 +268,6 @@ class Period:
 
     @property
     def balance_plot(self) -> plots.Plot:
-        """What was held at the end of each day."""
         return plots.line(
             self._days,
             self._balances,

@@ -51,7 +51,6 @@ class Scale:
         self.high = max(-self.step * (-high // self.step), self.low + self.step)
 
     def at(self, value: int) -> float:
-        """Return the height of a value, in per cent from the top."""
         return round(100 * (self.high - value) / (self.high - self.low), 3)
 
     def marks(self, label: Label) -> list[Mark]:

@@ -23,7 +23,6 @@ def decimals_of(amounts: Iterable[int]) -> int:
 
 
 def decimals_in(rows: Sequence[object], *columns: str) -> int:
-    """Return how many decimals the amounts in these columns need."""
     return decimals_of(getattr(row, column) for row in rows for column in columns)
 
 

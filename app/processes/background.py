@@ -66,13 +66,11 @@ def listen(lives: Lives, role: ProcessName, **others: Need) -> MetricsServer | N
 
 
 def _facts(container: Container) -> dict[str, object]:
-    """Return what `/readyz` shows beside its needs."""
     mark = {"held": True} if container.gate.held else {}
     return {CLOCK_OFFSET: round(container.gate.off_s, 3), **mark}
 
 
 def missing_broker(container: Container) -> str | None:
-    """Say why the broker cannot be used; None when it answers."""
     try:
         container.observed.queues()
     except Exception as error:  # noqa: BLE001  # Any error counts. Its text may hold a password.

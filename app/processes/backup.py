@@ -18,7 +18,6 @@ from typing import Literal
 
 import msgspec
 from eventsourcing.utils import TopicError
-from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
 from app.bootstrap.gate import HELD
@@ -83,7 +82,6 @@ class Restored:
 
 @contextmanager
 def _readable_errors(container: Container) -> Iterator[None]:
-    """Turn errors of the database driver into one line."""
     persistence = container.persistence
     try:
         yield
@@ -145,16 +143,9 @@ def _copy_keys(container: Container, target: Path) -> None:
         (WEBHOOK_KEY, "webhook_key", any(target.glob(f"{WEBHOOK_KEY}*"))),
     ]
     for missing, subject, is_there in copies:
-        if not is_there and _has_note(container, subject):
+        if not is_there and container.notes.newest(subject) is not None:
             why = f"{settings.signing_keys}: holds no {missing}, which is in use"
             raise NoBackup(SIGNING, why)
-
-
-def _has_note(container: Container, subject: Subject) -> bool:
-    try:
-        return container.notes.newest(subject) is not None
-    except SQLAlchemyError:  # The tables are of an older release, which kept no notes.
-        return False
 
 
 def restore(
@@ -246,7 +237,6 @@ def _fingerprint(container: Container) -> str | None:
 
 
 def _has_last_event(log: Log, manifest: Manifest) -> bool:
-    """Tell whether a log holds the last event of the backup."""
     if manifest.position == 0:
         return True
     at = manifest.position

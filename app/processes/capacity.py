@@ -84,7 +84,6 @@ def capacity(container: Container, disk_bytes: int | None = None) -> Capacity:
 
 
 def in_mb(size: int) -> str:
-    """Return bytes for people to read."""
     return f"{size / 1e6:,.1f} MB"
 
 

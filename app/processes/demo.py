@@ -45,18 +45,17 @@ def prepare_demo(container: Container, plans: Sequence[PlanEntry]) -> Demo:
     """
     cause = Cause(container.clock(), REQUEST_ID)
     organization_id = derive_id("demo", "organization")
-    client_id = DEMO_CLIENT_ID
     secret = _saved_secret(container.settings)
-    container.prices.set_first(PRICE_MICROS, cause)
+    container.prices.set(PRICE_MICROS, cause, only_first=True)
     _ensure_organization(container, organization_id, cause)
     container.accounts.move("deposit", organization_id, DEPOSIT_MICROS, "demo", cause)
     wallet = container.accounts.wallet(organization_id)
-    _ensure_client(container, client_id, secret, organization_id, cause)
+    _ensure_client(container, secret, organization_id, cause)
     container.catalogue.import_plans(plans, cause)
     return Demo(
         url=container.settings.public,
         organization=organization_id,
-        client_id=client_id,
+        client_id=DEMO_CLIENT_ID,
         client_secret=secret,
         balance=format_amount(wallet.balance_micros),
         currency=wallet.currency,
@@ -73,15 +72,13 @@ def _ensure_organization(container: Container, organization_id: UUID, cause: Cau
         container.accounts.open_wallet(organization_id, cause)
 
 
-def _ensure_client(
-    container: Container, client_id: str, secret: str, organization_id: UUID, cause: Cause
-) -> None:
+def _ensure_client(container: Container, secret: str, organization_id: UUID, cause: Cause) -> None:
     secret_hash = container.secret_hasher.hash(secret)
-    client = container.log.find(ApiClient, ApiClient.id_of(client_id))
+    client = container.log.find(ApiClient, ApiClient.id_of(DEMO_CLIENT_ID))
     if client is None:
         container.accounts.register_client(
             cause,
-            client_id=client_id,
+            client_id=DEMO_CLIENT_ID,
             secret_hash=secret_hash,
             organization_id=organization_id,
             scopes=[],
@@ -89,7 +86,7 @@ def _ensure_client(
     elif not container.secret_hasher.matches(secret, client.hashes_at(cause.at)):
         # The database is not the one for which the file was written, or the pepper has changed.
         container.accounts.change_client(
-            client_id, lambda held: held.rotate_secret(secret_hash, cause)
+            DEMO_CLIENT_ID, lambda held: held.rotate_secret(secret_hash, cause)
         )
 
 
@@ -102,7 +99,6 @@ def credentials_file(settings: Settings) -> Path:
 
 
 def _saved_secret(settings: Settings) -> str:
-    """Return the secret in the file; if there is no file, make a secret and the file."""
     file = credentials_file(settings)
     try:
         secret: str = json.loads(file.read_bytes())["client_secret"]

@@ -26,7 +26,6 @@ from projections.engine.database import READER_BUSY
 from projections.engine.reader import read_events
 
 PIECES_MAX = 500  # Of one event.
-LINKS_MAX = 10_000  # Links with one number at their network.
 
 Kind = Literal["month", "lookup", "job", "link"]
 Holder = NumberLookup | BulkJob | Link
@@ -110,10 +109,7 @@ def keys_of_number(container: Container, organization_id: UUID, number: str) -> 
     wanted = Wanted(organization_id)
     for stream_id, kind in found.items():
         _add(container, wanted, kind, stream_id)
-    likely = container.readings.with_msisdn(organization_id, number, LINKS_MAX)
-    for link_id, reading in container.readings.load(likely).items():
-        if reading.usage is not None and reading.usage.msisdn == number:
-            wanted.links.add(link_id)
+    wanted.links |= container.readings.links_of(organization_id, number)
     wanted.numbers = {number}  # What else its jobs held was asked for others.
     return wanted
 

@@ -40,7 +40,6 @@ class Lives:
         self._thread.start()
 
     def stop(self) -> None:
-        """End all work, then the container."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()

@@ -123,7 +123,7 @@ def lost_events(container: Container) -> str | None:
     """
     known = container.positions.all(container.views)
     for at in (known.get(model.name) for model in container.models):
-        if at is not None and not belongs(container.log, at):
+        if at is not None and not belongs(container.log, at.ref):
             return (
                 f"the log no longer holds the event at position {at.position} that {at.name} "
                 "has seen; look at: python -m app audit verify"

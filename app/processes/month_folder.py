@@ -317,7 +317,6 @@ class _Month:
         self._put("wallets.csv", csv_blocks(ROLL_FORWARD, rows))
 
     def _balance(self, balance: MonthBalance) -> str:
-        """Write the trial balance; return whether it sums to zero in each currency."""
         rows = ([*map(_plain, row.values())] for row in balance.formatted())
         self._put("trial-balance.csv", csv_blocks(IN_MONTH, rows))
         self.ok = not any(balance.closing.differences.values())

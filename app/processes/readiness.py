@@ -39,7 +39,7 @@ def wait_until_ready(container: Container, stop: Event, *, sets_price: bool = Fa
         container.shared_settings.agree(container.clock())
         micros = container.settings.price_per_lookup_micros if sets_price else None
         if micros is not None and not container.gate.is_held():  # Its log stays as it is.
-            container.prices.set_first(micros, Cause(container.clock(), "start"))
+            container.prices.set(micros, Cause(container.clock(), "start"), only_first=True)
         if (wrong := wrong_price(container)) is not None:
             raise WrongSetting(wrong)
     return is_ready

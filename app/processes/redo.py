@@ -5,10 +5,7 @@ back with it. The list is made from the events of the log, but lives in REDO_DIR
 from it that no backup holds and that is sent nowhere. It names ids alone.
 """
 
-import fcntl
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
@@ -17,7 +14,7 @@ import msgspec
 
 from app.bootstrap.container import Container
 from app.processes.erasing import KINDS
-from app.security.key_file import sync, write_file
+from app.security.key_file import alone, sync, write_file
 from domain.accounts.erasure import Erasure
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator
@@ -68,14 +65,11 @@ class Undone(msgspec.Struct):
 
 
 def collect(container: Container) -> bool:
-    """Add what the log has since the last time; return whether it holds more.
-
-    Raises OSError where REDO_DIR cannot be written.
-    """
+    """Add what the log has since then; return whether it holds more. OSError: see REDO_DIR."""
     directory = _directory(container)
     if directory is None:
         return False
-    with _locked(directory):
+    with alone(directory / ".lock"):  # The directory must exist, as a mount may be missing.
         listed = _read(directory)
         known = {each.place for each in listed.acts}
         # An older copy of the log has it up to the last act that it has.
@@ -99,7 +93,7 @@ def collect(container: Container) -> bool:
 def undone(container: Container) -> list[Undone] | None:
     """Return what was done and the log does not have, oldest first; None where no list is made.
 
-    What was done again since then is left out. Raises OSError as `take` does.
+    What was done again since then is left out. Raises OSError as `collect` does.
     """
     directory = _directory(container)
     if directory is None:
@@ -116,7 +110,6 @@ def undone(container: Container) -> list[Undone] | None:
 
 
 def _again(container: Container, event: Event) -> Iterator[str]:
-    """Yield the commands that do again what an event says."""
     match event:
         case Erasure.Made():
             months = [part.key[:MONTH_CHARS] for part in event.parts if part.streams is None]
@@ -156,14 +149,3 @@ def _contains(container: Container, ref: EventRef) -> bool:
 def _read(directory: Path) -> Listed:
     path = directory / LIST
     return msgspec.json.decode(path.read_bytes(), type=Listed) if path.exists() else Listed()
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Let nobody else write meanwhile; the directory must exist, as a mount may be missing."""
-    lock = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)

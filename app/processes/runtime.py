@@ -24,7 +24,7 @@ from projections.stores.counters import SLICES
 from workers.checkpoints import NotAccepted
 from workers.fees import request_round
 from workers.reading import READERS
-from workers.schedule import AGAIN, TICK_S, Schedule, Task, run_schedule
+from workers.schedule import TICK_S, Schedule, Task, run_schedule
 from workers.webhooks import RETENTION
 
 Role = Literal["projector", "dispatcher", "worker", "clock"]
@@ -71,10 +71,7 @@ def runs(roles: Collection[Role]) -> Callable[[Container], Callable[[], None]]:
 
 
 class Runtime:
-    """Starts and stops the threads of one process; the tables must be there.
-
-    Metrics tell which of its roles are active here.
-    """
+    """Starts and stops the threads of one process; the tables must be there."""
 
     def __init__(self, container: Container, roles: Collection[Role] = ROLES) -> None:
         self._container = container
@@ -95,7 +92,7 @@ class Runtime:
         if "worker" in roles:  # For `serve`, which answers lookups too.
             watch.append(Task("prices", TICK_S, container.prices.refresh))
             self._start_workers()
-        self._spawn("watch", partial(run_schedule, self._stop, Schedule(watch).tick))
+        self._repeat("watch", Schedule(watch).tick)
         if "projector" in roles:
             self._follow(container.projector)
         if "dispatcher" in roles:
@@ -108,10 +105,8 @@ class Runtime:
             self._follow(container.dispatcher, idle_s)
             self._follow(container.webhook_planner, acts=True)
         if "clock" in roles:
-            tick = self._standby("clock", self._schedule().tick)
-            self._spawn("clock", lambda: run_schedule(self._stop, tick))
-            audit = self._standby("auditor", self._auditing().tick)
-            self._spawn("auditor", lambda: run_schedule(self._stop, audit))
+            self._repeat("clock", self._standby("clock", self._schedule().tick))
+            self._repeat("auditor", self._standby("auditor", self._auditing().tick))
             if container.settings.readings_refresh_s:
                 self._read_links()
         settle_memory()
@@ -145,16 +140,12 @@ class Runtime:
         for worker in self._workers:
             worker.start()
         self._spawn("warm", self._container.warm)
-        beat = self._acting(self._container.due_work.beat)
-        self._spawn("work due", lambda: run_schedule(self._stop, beat))
-        report = self._acting(self._container.webhook_work.beat)
-        self._spawn("webhooks due", lambda: run_schedule(self._stop, report))
+        self._repeat("work due", self._acting(self._container.due_work.beat))
+        self._repeat("webhooks due", self._acting(self._container.webhook_work.beat))
 
     def _read_links(self) -> None:
-        """Start the threads of each network, and the one that feeds them."""
         reading = self._container.background_reading
-        tick = self._standby("readings", self._acting(reading.tick))
-        self._spawn("readings", lambda: run_schedule(self._stop, tick))
+        self._repeat("readings", self._standby("readings", self._acting(reading.tick)))
         for network in reading.lanes:
             for number in range(READERS):
                 name = f"reads {network} {number}"
@@ -192,33 +183,27 @@ class Runtime:
 
     def _auditing(self) -> Schedule:
         """Schedule the tasks that may take long apart from the others, which must not wait."""
-        checkpoints, acting = self._container.checkpoints, self._acting
-        balances = partial(update_balances, self._container)
+        container, acting = self._container, self._acting
+        checkpoints, deliver = container.checkpoints, acting(container.checkpoints.deliver)
+        redoing = acting(partial(redo.collect, container))
+        balances = acting(partial(update_balances, container))
         return Schedule(
             [
                 Task("audit tree", FOLLOW_S, checkpoints.follow, FOLLOW_FIRST_S),
                 Task("checkpoints", CHECKPOINT_S, acting(checkpoints.run), expected=NotPossible),
-                Task(
-                    "delivery of checkpoints",
-                    DELIVER_S,
-                    acting(checkpoints.deliver),
-                    expected=NotAccepted,
-                ),
-                Task("erasures", ERASE_S, partial(erase_again, self._container, ERASURES_MAX)),
-                Task("redo", REDO_S, acting(self._collect_redo), expected=OSError),
-                Task("nightly audit", AUDIT_S, self._container.nightly_audit.run),
-                Task("balances", BALANCES_S, acting(balances), first_s=BALANCES_FIRST_S),
+                Task("delivery of checkpoints", DELIVER_S, deliver, expected=NotAccepted),
+                Task("erasures", ERASE_S, partial(erase_again, container, ERASURES_MAX)),
+                Task("redo", REDO_S, redoing, expected=OSError),
+                Task("nightly audit", AUDIT_S, container.nightly_audit.run),
+                Task("balances", BALANCES_S, balances, first_s=BALANCES_FIRST_S),
             ]
         )
 
-    def _collect_redo(self) -> object:
-        return AGAIN if redo.collect(self._container) else None
-
-    def _purge(self) -> object:
-        """Delete expired rows of own stores; if there are many, a part now and the rest soon."""
+    def _purge(self) -> bool:
+        """Delete expired rows of own stores, of many a part; return whether more are left."""
         container = self._container
         if container.cut_off.is_doubted():  # What lapses only by a wrong clock must not be lost.
-            return None
+            return False
         oldest = container.clock() - container.answer_rules().oldest
         container.counters.forget_lapsed()
         purged = container.webhook_deliveries.forget(container.clock() - RETENTION, PURGE_PARTS)
@@ -229,10 +214,9 @@ class Runtime:
             container.webhook_deliveries.put_right(container.clock())
             container.reading_schedule.put_right(container.clock())
             self._set_at = set_at
-        return AGAIN if max(purged, forgotten) >= PURGE_PARTS * PART_ROWS else None
+        return max(purged, forgotten) >= PURGE_PARTS * PART_ROWS
 
     def _guard(self, name: str, run: Callable[[], None]) -> None:
-        """Run a thread's work again if it ends by an unexpected error."""
         while not self._stop.is_set():
             try:
                 run()
@@ -241,6 +225,9 @@ class Runtime:
                 self._stop.wait(RESTART_S)
             else:
                 return
+
+    def _repeat(self, name: str, tick: Callable[[], Any]) -> None:
+        self._spawn(name, lambda: run_schedule(self._stop, tick))
 
     def _spawn(self, name: str, run: Callable[[], None]) -> None:
         thread = Thread(target=self._guard, args=(name, run), name=name, daemon=True)

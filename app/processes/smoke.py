@@ -48,11 +48,9 @@ class Smoked:
 
     @property
     def ok(self) -> bool:
-        """Whether every call did what it should."""
         return all(each.ok for each in self.steps)
 
     def do(self, step: str, call: Callable[[], R]) -> R | None:
-        """Make one call; None if it failed."""
         started_s, remark, result = time.monotonic(), None, None
         try:
             result = call()

@@ -49,7 +49,6 @@ def notify(state: str) -> None:
 
 
 def wait_alive(stop: Event) -> None:
-    """Wait in the main thread for the end, with signs of life."""
     while not stop.wait(ALIVE_S if notify_socket() else None):
         notify(ALIVE)
 

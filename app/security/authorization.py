@@ -250,7 +250,6 @@ class Authorizer:
         return state
 
     def _state_of_row(self, client_id: str, organization_id: UUID | None) -> tuple[_State, int]:
-        """Return what the read models say, and as of when they do."""
         found = self._database.rows(self._statement, client=client_id, wanted=organization_id)
         if not found:
             return NOBODY, 0

@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from app.security.key_file import SigningKeysError, locked, read_revoked, write_file
+from app.security.key_file import SigningKeysError, locked, pem_of, read_revoked, write_file
 from app.security.key_store import KeyStore
 from projections.audit.checkpoint import Checkpoint, SignedCheckpoint
 
@@ -82,24 +82,15 @@ class CheckpointKeys(KeyStore[CheckpointKey]):
     def _files_of(self, key_id: str) -> Sequence[Path]:
         return [path for path in self._files() if _read(path).public_key.hex() == key_id]
 
-    def _missing(self) -> SigningKeysError:
-        return SigningKeysError(self._directory, "holds no checkpoint key")
-
     def _add(self, keys: Mapping[str, CheckpointKey]) -> str:
         created_at = self._after(keys)
-        pem = Ed25519PrivateKey.generate().private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
         text = f"created_at: {created_at.isoformat(timespec='microseconds')}\n"
         path = self._directory / f"checkpoint-{created_at:%Y%m%dT%H%M%S%f}.key"
-        write_file(path, text.encode() + pem)
+        write_file(path, text.encode() + pem_of(Ed25519PrivateKey.generate()))
         return _read(path).public_key.hex()
 
 
 def verify(public_key: bytes, message: bytes, signature: bytes) -> bool:
-    """Tell whether a key has signed a message."""
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
     except (InvalidSignature, ValueError):

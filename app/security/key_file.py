@@ -22,7 +22,7 @@ from typing import Literal, get_args
 import msgspec
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from domain.errors import ForOperator
 
@@ -89,14 +89,17 @@ def generate_key(algorithm: Algorithm, created_at: datetime, lifetime_s: int) ->
 
 def save_key(directory: Path, key: Key) -> None:
     """Write or replace the file of a key; the caller holds the lock."""
-    pem = key.private_key.private_bytes(
+    created_at = key.created_at.isoformat(timespec="microseconds")
+    text = f"created_at: {created_at}\nlifetime_s: {key.lifetime_s}\n"
+    write_file(key_path(directory, key.kid), text.encode() + pem_of(key.private_key))
+
+
+def pem_of(key: PrivateKey | ed25519.Ed25519PrivateKey) -> bytes:
+    return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    created_at = key.created_at.isoformat(timespec="microseconds")
-    text = f"created_at: {created_at}\nlifetime_s: {key.lifetime_s}\n"
-    write_file(key_path(directory, key.kid), text.encode() + pem)
 
 
 def key_path(directory: Path, kid: str) -> Path:
@@ -154,18 +157,27 @@ def locked(directory: Path) -> Iterator[None]:
         if stat.S_IMODE(directory.stat().st_mode) & 0o077:
             raise SigningKeysError(directory, "others have access; set its mode to 0700")
         # A separate file: NFS locks only files open for writing, and a directory cannot be.
-        descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with alone(directory / ".lock"):
             before_ns = directory.stat().st_mtime_ns
             try:
                 yield
             finally:
-                _settle(directory, before_ns)
-        finally:
-            os.close(descriptor)
+                latest_ns = max(before_ns, directory.stat().st_mtime_ns)
+                os.utime(directory, ns=(latest_ns + 1, latest_ns + 1))
+                sync(directory)
     except OSError as error:
         raise SigningKeysError(directory, error.strerror) from error
+
+
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Hold a lock between processes, on a file of its own that is made if it is missing."""
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def write_file(path: Path, content: bytes, mode: int = 0o600, name: str = ".draft") -> None:
@@ -177,12 +189,6 @@ def write_file(path: Path, content: bytes, mode: int = 0o600, name: str = ".draf
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-
-
-def _settle(directory: Path, before_ns: int) -> None:
-    latest_ns = max(before_ns, directory.stat().st_mtime_ns)
-    os.utime(directory, ns=(latest_ns + 1, latest_ns + 1))
-    sync(directory)
 
 
 def sync(path: Path) -> None:

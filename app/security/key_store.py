@@ -85,12 +85,10 @@ class KeyStore(Generic[E]):
     @abstractmethod
     def _files_of(self, key_id: str) -> Sequence[Path]: ...
 
-    @abstractmethod
     def _missing(self) -> SigningKeysError:
-        """Return the error for a directory that holds no key of the kind."""
+        return SigningKeysError(self._directory, f"holds no {self.kind.removesuffix('s')} key")
 
     def list(self) -> Sequence[ListedKey]:
-        """Return every key, the revoked ones first."""
         keys = self._read()
         found = [
             ListedKey(self.kind, key_id, None, each.created_at, "revoked")
@@ -119,7 +117,6 @@ class KeyStore(Generic[E]):
         self._refresh()
 
     def revoked(self) -> Mapping[str, Revoked]:
-        """Return what is kept of the revoked keys, by id."""
         self.current()
         return self._revoked
 

@@ -55,9 +55,6 @@ class KeyRing(KeyStore[Key]):
     def _read(self) -> Mapping[str, Key]:
         return read_keys(self._directory, self._keys)
 
-    def _missing(self) -> SigningKeysError:
-        return SigningKeysError(self._directory, "holds no signing key")
-
     def ensure(self) -> None:
         """Create the directory and a first key of the algorithm, unless another process has."""
         with locked(self._directory):
@@ -149,7 +146,6 @@ class SharedSecrets(KeyStore[SharedSecret]):
     consequence: ClassVar[str]
 
     def newest(self) -> SharedSecret:
-        """Return the secret for what is made now."""
         return [*self.current().values()][-1]
 
     def get(self, secret_id: str | None) -> SharedSecret | None:
@@ -163,7 +159,6 @@ class SharedSecrets(KeyStore[SharedSecret]):
         return None if found is None else found.value
 
     def ensure(self) -> None:
-        """Create the first secret, unless another process has."""
         with locked(self._directory):
             if not self._read():
                 self._write(self.name)
@@ -251,8 +246,8 @@ class Pepper(SharedSecrets):
 class WebhookKey(SharedSecrets):
     """The keys that secrets of webhooks are derived from; the first is created only at a start.
 
-    `noted` returns the id of the key with which `web` last started, or None. Partners have secrets
-    of that key, so a process whose directory never held it must not sign.
+    `recorded` returns the id of the key with which `web` last started, or None. Partners have
+    secrets of that key, so a process whose directory never held it must not sign.
     """
 
     kind, name = "webhooks", WEBHOOK_KEY

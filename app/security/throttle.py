@@ -25,6 +25,5 @@ class Throttle:
         return -(-max(full, default=0) // 1_000_000)
 
     def failed(self, subject: str, address: str) -> None:
-        """Count one failure of a client at an address."""
         for each in sorted({subject, address}):
             self.counters.count_failure(each, WINDOW)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from datetime import datetime
 from itertools import starmap
-from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Generic, Literal, TypeVar
 
@@ -79,38 +78,34 @@ T = TypeVar("T")
 
 
 class SharedQuery(Generic[T]):
-    """Asks one question in a thread. While a call hangs, later callers wait for its answer too.
-
-    The thread stays, because connections belong to the thread that opened them.
-    """
+    """Asks one question in a thread. While a call hangs, later callers wait for its answer too."""
 
     def __init__(self, name: str, read: Callable[[], T]) -> None:
         self.name = name
         self._read = read
         self._lock = Lock()
-        self._queue: SimpleQueue[Future[T]] = SimpleQueue()
         self._pending: Future[T] | None = None
-        self._thread: Thread | None = None
 
     def query(self) -> "Future[T]":
         """Ask, or return the future of the question under way."""
         with self._lock:
-            if self._thread is None:
-                thread = Thread(target=self._run, name=f"asks {self.name}", daemon=True)
-                thread.start()  # It may fail; then the next call tries again.
-                self._thread = thread
             if self._pending is None or self._pending.done():
-                self._pending = Future()
-                self._queue.put(self._pending)
+                self._pending = in_thread(f"asks {self.name}", self._read)
             return self._pending
 
-    def _run(self) -> None:
-        while True:
-            future = self._queue.get()
-            try:
-                future.set_result(self._read())
-            except BaseException as error:  # noqa: BLE001  # The caller gets any error.
-                future.set_exception(error)
+
+def in_thread(name: str, read: Callable[[], T]) -> "Future[T]":
+    """Read in a thread of this name, because the answer may never come; an error is one too."""
+    answer: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(read())
+        except BaseException as error:  # noqa: BLE001  # The caller gets any error.
+            answer.set_exception(error)
+
+    Thread(target=run, name=name, daemon=True).start()
+    return answer
 
 
 class ScrapedGauges(Collector):
@@ -124,7 +119,6 @@ class ScrapedGauges(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the present values."""
         deadline, reached = time.monotonic() + ANSWER_S, dict[str, float]()
         for name, future in [(each.name, each.query()) for each in self._queries]:
             values = answer_of(future, deadline)

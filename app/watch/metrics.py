@@ -51,7 +51,6 @@ DIGITS = 12
 
 
 def release(root: Path = Path(__file__).parents[2]) -> str:
-    """Return a digest of the source code."""
     digest = hashlib.sha256()
     for path in sorted(path for room in ROOMS for path in (root / room).rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
@@ -264,7 +263,6 @@ class Metrics:
             self._series("provider_call_duration_seconds", provider).observe(seconds)
 
     def worked(self, actor: str, outcome: str, seconds: float) -> None:
-        """Count one message that was handled."""
         self.count("messages_worked", actor, outcome)
         self._series("message_duration_seconds", actor).observe(seconds)
 
@@ -278,7 +276,6 @@ class Metrics:
         return report
 
     def registry(self, role: ProcessName) -> CollectorRegistry:
-        """Return what a process shows."""
         registry = CollectorRegistry()
         for name in (name for roles, its in METRICS.items() if role in roles for name in its):
             registry.register(self.made[name])

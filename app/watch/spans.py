@@ -75,7 +75,6 @@ class SafeProcessor(BatchSpanProcessor):
 
 
 def safe(span: ReadableSpan) -> ReadableSpan:
-    """Return what of a span may leave the process."""
     known = ATTRIBUTES if span.kind is SpanKind.SERVER else ATTRIBUTES | PEER
     given: dict[str, Any] = {"request_id": request_id_here(), **(span.attributes or {})}
     for event in span.events:

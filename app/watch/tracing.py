@@ -41,7 +41,6 @@ _current = Tracing()
 
 
 def tracing() -> Tracing:
-    """Return what traces this process."""
     return _current
 
 

@@ -47,7 +47,6 @@ class ApprovalLimit(Root):
         """Saved together with the first limit."""
 
         TOPIC = "approval_limit.opened"
-        SETS = sets(above_micros=None, covers=None)
 
     class Set(Root.Event, ByOperator):
         """It holds from the next event on. None: there is no limit any more.
@@ -62,12 +61,8 @@ class ApprovalLimit(Root):
         above_micros: int | None
         covers: Literal["people"] | None = field(default=None, kw_only=True)
 
-    above_micros: int | None
-    covers: str | None
-
-    @classmethod
-    def open(cls, cause: Cause) -> Self:
-        return cls.begin(cls.Opened, cause, cls.id_of())
+    above_micros: int | None = None
+    covers: str | None = None
 
     def set(self, above_micros: int | None, cause: Cause) -> None:
         """Set the limit; one who raises or ends it needs an approved proposal."""
@@ -94,7 +89,6 @@ class Proposal(Root):
         SETS = sets(
             *("organization_id", "amount_micros", "reference", "reason", "value_date"),
             made=itself,
-            state="proposed",
             proposed_by=fact("actor"),
         )
 
@@ -134,7 +128,6 @@ class Proposal(Root):
         SETS = sets(state="rejected")
 
     made: Made
-    state: Literal["proposed", "granted", "made", "rejected"]
     proposed_by: str | None
     # As a correction has them.
     organization_id: UUID | None
@@ -142,6 +135,7 @@ class Proposal(Root):
     reference: str | None
     reason: str | None
     value_date: date | None
+    state: Literal["proposed", "granted", "made", "rejected"] = "proposed"
 
     @classmethod
     def of(cls, cause: Cause, kind: Kind, *names: object, **facts: Any) -> Self:
@@ -185,7 +179,6 @@ class Approvals:
 
     @property
     def operators(self) -> Operators:
-        """All operators."""
         return Operators(self.log)
 
     def above_micros(self) -> int | None:
@@ -205,7 +198,9 @@ class Approvals:
         """Set the first limit or a lower one; propose a higher one, or its end (None)."""
 
         def attempt() -> Proposal | None:
-            limit = self.log.find(ApprovalLimit, ApprovalLimit.id_of()) or ApprovalLimit.open(cause)
+            limit_id = ApprovalLimit.id_of()
+            limit = self.log.find(ApprovalLimit, limit_id)
+            limit = limit or ApprovalLimit.begin(ApprovalLimit.Opened, cause, limit_id)
             now = limit.above_micros
             if above_micros == now:
                 return None

@@ -66,7 +66,6 @@ class Accounts:
 
     @property
     def approvals(self) -> Approvals:
-        """The approval limit."""
         return Approvals(self.log)
 
     def register_organization(
@@ -368,7 +367,6 @@ class Accounts:
         return self.log.update(self.waiting(waiting_id), approve)
 
     def reject(self, waiting_id: UUID, cause: Cause) -> Proposal:
-        """Decide that what was proposed never happens."""
         return self.log.update(self.waiting(waiting_id), lambda newest: newest.reject(cause))
 
     def waiting(self, waiting_id: UUID) -> Proposal:

@@ -70,7 +70,6 @@ class Outcome:
         return self._answered.acquire(timeout=timeout_s)
 
     def result(self) -> int:
-        """Return the position that was answered, or raise the error."""
         if self._error is not None:
             raise self._error
         return self._position
@@ -470,7 +469,6 @@ def give_way() -> None:
 
 
 def fail(commands: Collection[Command], error: Exception) -> None:
-    """Answer commands with an error, and wake those who wait for them."""
     for command in commands:
         command.outcome.fail(error)
     _wake_submitters(commands)

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable, Sequence
-from typing import Self
 
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.wallet import Wallet
@@ -30,11 +29,6 @@ class Ledger(Root):
 
     currency: str
 
-    @classmethod
-    def open(cls, currency: str, cause: Cause) -> Self:
-        """Fix the currency; a second ledger collides, because its id is derived."""
-        return cls.begin(cls.Opened, cause, Ledger.id_of(), currency=currency)
-
 
 class Currency:
     """The currency that this process is set to, compared with the log itself."""
@@ -49,7 +43,9 @@ class Currency:
         """Raise WrongCurrency if the log has another currency; a log without money has none yet."""
         if self._is_agreed:
             return
-        found = self._of_the_log()
+        ledger = self._log.find(Ledger, Ledger.id_of())
+        # Older releases wrote no ledger.
+        found = currency_of(ledger or self._log.first(Wallet.Opened, MonthlyFee.Due))
         if found not in {None, self.code}:
             raise WrongCurrency(str(found))
         self._is_agreed = found is not None
@@ -76,24 +72,17 @@ class Currency:
         if ledger is None:
             self._is_agreed = False
             self.check()
-            return [Ledger.open(self.code, cause)]
+            return [Ledger.begin(Ledger.Opened, cause, Ledger.id_of(), currency=self.code)]
         if ledger.currency != self.code:
             raise WrongCurrency(ledger.currency)
         return []
 
-    def _of_the_log(self) -> str | None:
-        ledger = self._log.find(Ledger, Ledger.id_of())
-        if ledger is not None:
-            return ledger.currency
-        # Older releases wrote no ledger.
-        return currency_of(self._log.first(Wallet.Opened, MonthlyFee.Due))
 
-
-def currency_of(event: object) -> str | None:
-    """Return the currency that an event fixes for its log."""
-    match event:
-        case Ledger.Opened() | Wallet.Opened():
-            return event.currency
+def currency_of(found: object) -> str | None:
+    """Return the currency that the ledger or an event fixes for its log."""
+    match found:
+        case Ledger() | Ledger.Opened() | Wallet.Opened():
+            return found.currency
         case MonthlyFee.Due():
-            return event.price.currency
+            return found.price.currency
     return None

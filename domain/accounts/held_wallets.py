@@ -65,7 +65,6 @@ class WalletCache:
                 self.catch_up({*unsure})
 
     def refresh(self, wallet_id: UUID) -> Wallet | None:
-        """Bring a wallet up to date with the log."""
         self.catch_up([wallet_id])
         return self._wallets.get(wallet_id.int)
 

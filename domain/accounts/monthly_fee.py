@@ -24,7 +24,7 @@ class MonthlyFee(Refundable):
         """The links that were active at that instant, each for `fee_micros`; `month` as YYYY-MM."""
 
         TOPIC = "monthly_fee.due"
-        SETS = sets("organization_id", due=itself, is_charged=False)
+        SETS = sets("organization_id", due=itself)
 
         organization_id: UUID
         month: str
@@ -45,9 +45,8 @@ class MonthlyFee(Refundable):
     class RefundedByHand(RefundByHand):
         TOPIC = "monthly_fee.refunded_by_hand"
 
-    organization_id: UUID
     due: Due
-    is_charged: bool
+    is_charged: bool = False
 
     @classmethod
     def fall_due(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.

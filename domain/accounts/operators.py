@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
-from typing import Literal, Self, get_args
+from typing import Literal, get_args
 from uuid import UUID
 
 from domain.cause import OPERATOR, Cause, is_operator
@@ -41,17 +41,11 @@ class Operator(Root):
 
     class Registered(Created, ByOperator):
         TOPIC = "operator.registered"
+        SETS = sets("name", "may", "key_hash", keys=lambda event: (event,))
 
         name: str
         may: list[Right]
         key_hash: str
-
-        def apply(self, aggregate: "Operator") -> None:
-            aggregate.name = self.name
-            aggregate.may = self.may
-            aggregate.revoked = False
-            aggregate.locked_out_at = None
-            aggregate.keys, aggregate.key_hash = (self,), self.key_hash
 
     class KeyRotated(Root.Event, ByOperator):
         """The key before it is refused from now on."""
@@ -80,18 +74,10 @@ class Operator(Root):
 
     name: str
     may: list[Right]
-    revoked: bool
-    locked_out_at: datetime | None  # When the key was last replaced by a caller without one.
     keys: "tuple[Operator.Registered | Operator.KeyRotated, ...]"  # The events that gave a key.
     key_hash: str  # Of the present key, under the newest pepper that it was used with.
-
-    @classmethod
-    def register(
-        cls, stream_id: UUID, cause: Cause, *, name: str, may: Sequence[Right], key_hash: str
-    ) -> Self:
-        return cls.begin(
-            cls.Registered, cause, stream_id, name=name, may=list(may), key_hash=key_hash
-        )
+    revoked: bool = False
+    locked_out_at: datetime | None = None  # When a caller without a key last replaced this one.
 
     @property
     def actor(self) -> str:
@@ -105,7 +91,6 @@ class Operator(Root):
 
     @property
     def key(self) -> "Operator.Registered | Operator.KeyRotated":
-        """The event that gave the present key."""
         return self.keys[-1]
 
     @property
@@ -134,7 +119,6 @@ class Operator(Root):
             self.record(self.Revoked, cause)
 
     def require(self, right: Right) -> None:
-        """Raise NotPossible unless this operator has a right."""
         self._refuse_revoked()
         if right not in self.may:
             raise NotPossible(f"operator {self.name} may not do this: it needs the right {right}")
@@ -178,7 +162,7 @@ class Operators:
         others = [e for e in self._each() if APPROVES in e.may and e.actor not in actors]
         if any(each.has_own_key and not each.revoked for each in others):
             return None
-        return max([since, *(each.last_event_at for each in others)])
+        return max([since, *(each.modified_on for each in others)])
 
     def is_revoked(self, actor: str | None) -> bool:
         """Tell whether an actor is an operator who is revoked, whose open proposals are void."""
@@ -199,7 +183,6 @@ class Operators:
             raise NotPossible(VOID)
 
     def get(self, operator_id: UUID) -> Operator:
-        """Return an operator; raises NotFound."""
         return self.log.get(Operator, operator_id, f"operator {operator_id}")
 
     def register(
@@ -229,8 +212,8 @@ class Operators:
             needs_two = NEED_TWO.intersection(may)
             used = permit("operator", cause, subject=name, may=[*may]) if needs_two else ()
             stream_id = Operator.id_of(len(known) + 1)
-            key_hash = key_for(stream_id)
-            made = Operator.register(stream_id, cause, name=name, may=may, key_hash=key_hash)
+            facts = {"name": name, "may": [*may], "key_hash": key_for(stream_id)}
+            made = Operator.begin(Operator.Registered, cause, stream_id, **facts)
             self.log.append(*used, made)
             return made
 

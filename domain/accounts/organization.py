@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from domain.cause import Cause
@@ -37,19 +37,7 @@ class Organization(Root):
 
     class Registered(Created, ByOperator):
         TOPIC = "organization.registered"
-        SETS = sets(
-            *("name", "price_micros", "monthly_link_fee_micros"),
-            status="active",
-            lookup_enabled=True,
-            low_balance_threshold_micros=None,
-            thresholds_set=Daily(),
-            rate_limit_per_minute=None,
-            spending_limit_micros=None,
-            key_holders=(),
-            brand_colour=None,
-            brand_logo=None,
-            customer_number=None,
-        )
+        SETS = sets("name", "price_micros", "monthly_link_fee_micros", thresholds_set=Daily())
 
         name: str
         price_micros: int | None
@@ -159,38 +147,24 @@ class Organization(Root):
         customer_number: str | None
 
     name: str
-    status: Status
     price_micros: int | None
     monthly_link_fee_micros: int
-    lookup_enabled: bool
-    low_balance_threshold_micros: int | None
     thresholds_set: Daily
-    rate_limit_per_minute: int | None
-    spending_limit_micros: int | None
-    key_holders: Sequence[str]
-    brand_colour: str | None
-    brand_logo: str | None
-    customer_number: str | None
+    status: Status = "active"
+    lookup_enabled: bool = True
+    low_balance_threshold_micros: int | None = None
+    rate_limit_per_minute: int | None = None
+    spending_limit_micros: int | None = None
+    key_holders: Sequence[str] = ()
+    brand_colour: str | None = None
+    brand_logo: str | None = None
+    customer_number: str | None = None
 
     @classmethod
-    def register(
-        cls,
-        organization_id: UUID,
-        cause: Cause,
-        *,
-        name: str,
-        price_micros: int | None = None,
-        monthly_link_fee_micros: int = 0,
-    ) -> Self:
-        """Register an organization; it is active from the start."""
-        return cls.begin(
-            cls.Registered,
-            cause,
-            organization_id,
-            name=name,
-            price_micros=price_micros,
-            monthly_link_fee_micros=monthly_link_fee_micros,
-        )
+    def register(cls, organization_id: UUID, cause: Cause, **facts: Any) -> Self:
+        """Register an organization; unless its `facts` say more, it has no terms of its own."""
+        general = {"price_micros": None, "monthly_link_fee_micros": 0}
+        return cls.begin(cls.Registered, cause, organization_id, **general | facts)
 
     def change_status(self, status: Status, cause: Cause) -> None:
         """Change the status; setting the present one again changes nothing."""
@@ -208,7 +182,6 @@ class Organization(Root):
             self.record(self.PriceChanged, cause, price_micros=price_micros)
 
     def change_monthly_link_fee(self, fee_micros: int, cause: Cause) -> None:
-        """Set what each active link costs per month."""
         if fee_micros != self.monthly_link_fee_micros:
             self.record(self.MonthlyLinkFeeChanged, cause, monthly_link_fee_micros=fee_micros)
 
@@ -287,9 +260,7 @@ class ApiClient(Root):
             aggregate.client_id = self.client_id
             aggregate.organization_id = self.organization_id
             aggregate.scopes = granted(self.scopes)
-            aggregate.secret_hashes, aggregate.old_until = [self.secret_hash], None
-            aggregate.rotated_at, aggregate.rotations = None, Daily()
-            aggregate.revoked = False
+            aggregate.secret_hashes, aggregate.rotations = [self.secret_hash], Daily()
 
     class SecretRotated(Root.Event, ByOperator):
         """`kept_hashes` are those of older secrets, which stay valid until `kept_until`.
@@ -338,31 +309,16 @@ class ApiClient(Root):
     organization_id: UUID | None
     scopes: list[str]
     secret_hashes: list[str]  # Of the newest secret, then of the one that it has replaced.
-    old_until: datetime | None  # When the replaced one ends.
-    rotated_at: datetime | None  # When the newest was made, if it replaced one.
     rotations: Daily
-    revoked: bool
+    old_until: datetime | None = None  # When the replaced one ends.
+    rotated_at: datetime | None = None  # When the newest was made, if it replaced one.
+    revoked: bool = False
 
     @classmethod
-    def register(
-        cls,
-        client_id: str,
-        cause: Cause,
-        *,
-        organization_id: UUID | None,
-        scopes: Sequence[str],
-        secret_hash: str,
-    ) -> Self:
+    def register(cls, client_id: str, cause: Cause, *, scopes: Sequence[str], **facts: Any) -> Self:
         """Register a client; without a list it has all scopes but those that must be named."""
-        return cls.begin(
-            cls.Registered,
-            cause,
-            ApiClient.id_of(client_id),
-            client_id=client_id,
-            organization_id=organization_id,
-            scopes=list(scopes) or FIRST_SCOPES,
-            secret_hash=secret_hash,
-        )
+        facts |= {"client_id": client_id, "scopes": list(scopes) or FIRST_SCOPES}
+        return cls.begin(cls.Registered, cause, ApiClient.id_of(client_id), **facts)
 
     def hashes_at(self, moment: datetime) -> list[str]:
         """Return the hashes that count: the newest, and the one before it until its end."""

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from domain.errors import IncompleteNetworkAnswer
+from domain.ids import derive_id
 from domain.log.aggregate import Event
 
 # Decided by `BulkJob.fail_items`; twice by `links/failing.py`; by `links/end_link.py` and
@@ -23,6 +24,12 @@ class PaidPrice(msgspec.Struct, frozen=True):
     amount_micros: int
     currency: str
     transaction_id: UUID
+
+
+def price_of(stream_id: UUID, amount_micros: int, currency: str) -> PaidPrice | None:
+    """Return what a stream costs, with the one transaction that pays it; None if it is free."""
+    transaction_id = derive_id("transaction", stream_id)
+    return PaidPrice(amount_micros, currency, transaction_id) if amount_micros else None
 
 
 class Repayment(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ changes it: a setting could be another one in each process, and nobody could che
 
 import time
 from math import inf
-from typing import Self
 
 from domain.accounts.currency import Currency
 from domain.blocking import may_block
@@ -27,7 +26,6 @@ class LookupPrice(LoadedFromNewest):
         """Saved together with the first price."""
 
         TOPIC = "price.opened"
-        SETS = sets(amount_micros=None, currency=None)
 
     class Set(LoadedFromNewest.Event, ByOperator):
         """It holds from the next event on. The first has no actor: it is that of the setting."""
@@ -38,19 +36,8 @@ class LookupPrice(LoadedFromNewest):
         amount_micros: int
         currency: str
 
-    amount_micros: int | None
-    currency: str | None
-
-    @classmethod
-    def open(cls, cause: Cause) -> Self:
-        return cls.begin(cls.Opened, cause, cls.id_of())
-
-    def set(self, amount_micros: int, currency: str, cause: Cause) -> None:
-        """Set the price of all lookups to come."""
-        self.record(self.Set, cause, amount_micros=amount_micros, currency=currency)
-
-    def restore(self, event: LoadedFromNewest.Event) -> None:
-        """Do nothing: the newest event sets everything."""
+    amount_micros: int | None = None
+    currency: str | None = None
 
 
 class Prices:
@@ -82,22 +69,18 @@ class Prices:
         self.read_s = time.monotonic()
         return found
 
-    def set_first(self, amount_micros: int, cause: Cause) -> None:
-        """Set the first price, unless there is one."""
-        self._append(amount_micros, cause, only_first=True)
-
-    def set(self, amount_micros: int, cause: Cause) -> None:
-        """Set the price from now on."""
-        self._append(amount_micros, cause, only_first=False)
-
     def changed(self, amount_micros: int, cause: Cause) -> LookupPrice:
         """Return the price with a new amount, to be appended, if it is another one."""
-        price = self._log.find(LookupPrice, LookupPrice.id_of()) or LookupPrice.open(cause)
+        price_id, facts = LookupPrice.id_of(), {"currency": self._currency.code}
+        price = self._log.find(LookupPrice, price_id)
+        price = price or LookupPrice.begin(LookupPrice.Opened, cause, price_id)
         if price.amount_micros != amount_micros:
-            price.set(amount_micros, self._currency.code, cause)
+            price.record(LookupPrice.Set, cause, amount_micros=amount_micros, **facts)
         return price
 
-    def _append(self, amount_micros: int, cause: Cause, *, only_first: bool) -> None:
+    def set(self, amount_micros: int, cause: Cause, *, only_first: bool = False) -> None:
+        """Set the price from now on; with `only_first`, unless there is one."""
+
         def attempt() -> None:
             known = self.refresh()
             if known is None or not (only_first or known.amount_micros == amount_micros):

@@ -4,7 +4,6 @@ Open work is still finished. The log records who drained a provider and who resu
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Self
 
 from domain.cause import Cause
 from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, itself, sets
@@ -15,6 +14,7 @@ class Provider(LoadedFromNewest):
     """A provider as operators see it; its stream begins when it is drained for the first time."""
 
     TOPIC = "provider"
+    OWN = ("name",)
 
     class Event(LoadedFromNewest.Event):
         """Every event names the provider, so the newest one is the whole state."""
@@ -36,17 +36,10 @@ class Provider(LoadedFromNewest):
     name: str
     drained: "Provider.Drained | None"
 
-    @classmethod
-    def register(cls, name: str, cause: Cause) -> Self:
-        return cls.begin(cls.Registered, cause, Provider.id_of(name), name=name)
-
     def switch(self, cause: Cause, *, drained: bool) -> None:
         """Drain it, or let it work again; nothing is recorded if that is so already."""
         if drained != (self.drained is not None):
-            self.record(self.Drained if drained else self.Resumed, cause, name=self.name)
-
-    def restore(self, event: Event) -> None:
-        self.name = event.name
+            self.record(self.Drained if drained else self.Resumed, cause)
 
 
 def drained(log: Log, names: Iterable[str]) -> Mapping[str, Provider.Drained]:
@@ -59,10 +52,11 @@ def drained(log: Log, names: Iterable[str]) -> Mapping[str, Provider.Drained]:
 
 
 def switch_provider(log: Log, name: str, cause: Cause, *, drained: bool) -> Provider:
-    """Drain a provider, or let it work again."""
 
     def attempt() -> Provider:
-        known = log.find(Provider, Provider.id_of(name)) or Provider.register(name, cause)
+        provider_id = Provider.id_of(name)
+        known = log.find(Provider, provider_id)
+        known = known or Provider.begin(Provider.Registered, cause, provider_id, name=name)
         known.switch(cause, drained=drained)
         if known.pending_events and (drained or known.version > 1):
             log.append(known)

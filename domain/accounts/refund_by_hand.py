@@ -58,6 +58,7 @@ class Refundable(Root):
     RefundedByHand: ClassVar[type[RefundByHand]]
     OWN: ClassVar[tuple[str, ...]] = ("organization_id",)
 
+    organization_id: UUID
     by_hand = cast("tuple[RefundByHand, ...]", ())  # No annotation, so that it is not a field.
 
     @abstractmethod
@@ -139,12 +140,10 @@ class Refundable(Root):
         return found
 
     def given_by_hand(self, transaction_id: UUID) -> int:
-        """Return how much of a charge was given back by hand."""
         by_hand = (each for each in self.by_hand if each.transaction_id == transaction_id)
         return sum(each.refund.amount_micros for each in by_hand)
 
     def done_by_hand(self, transaction_id: UUID, reference: str) -> RefundByHand | None:
-        """Return the refund of a charge that has this reference."""
         sought = (transaction_id, reference)
         return next((e for e in self.by_hand if (e.transaction_id, e.reference) == sought), None)
 

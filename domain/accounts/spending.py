@@ -35,7 +35,6 @@ class Spending(msgspec.Struct, frozen=True):
         return self.limit_micros - self.at(moment).spent_micros
 
     def refuse_beyond(self, amount_micros: int, currency: str, moment: datetime) -> None:
-        """Raise SpendingLimit for an amount that would go past the limit."""
         if amount_micros > self.left_micros(moment):
             spent_micros = self.at(moment).spent_micros
             raise SpendingLimit(amount_micros, spent_micros, self.limit_micros, currency)

@@ -4,11 +4,10 @@ Also the kind under which an entry is listed, and the links that it is about. Th
 balance is a webhook (`domain/webhooks/messages.py`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import date, datetime
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any, ClassVar, Literal, Self
 from uuid import UUID
 
@@ -79,12 +78,6 @@ def wallet_id(organization_id: UUID) -> UUID:
     return derive_id("wallet", organization_id)
 
 
-EMPTY: Metadata = {"balance_micros": 0, "sequence": 0, "spending": None, "claim_micros": None}
-
-
-_amount_of = attrgetter("amount_micros")  # Called by every charge.
-
-
 class Wallet(LoadedFromNewest):
     """A balance that is never negative; loading it takes no longer as it ages.
 
@@ -104,7 +97,7 @@ class Wallet(LoadedFromNewest):
 
     class Opened(Event, Created, ByOperator):
         TOPIC = "wallet.opened"
-        SETS = sets("organization_id", "currency", **EMPTY)
+        SETS = sets("organization_id", "currency")
 
     class SpendingLimited(Event):
         """The monthly limit was set, with what counts against it; None: no limit.
@@ -192,10 +185,10 @@ class Wallet(LoadedFromNewest):
 
     organization_id: UUID
     currency: str
-    balance_micros: int
-    sequence: int
-    spending: Spending | None
-    claim_micros: int | None
+    balance_micros: int = 0
+    sequence: int = 0
+    spending: Spending | None = None
+    claim_micros: int | None = None
 
     @classmethod
     def open(cls, organization_id: UUID, currency: str, cause: Cause) -> Self:
@@ -232,8 +225,10 @@ class Wallet(LoadedFromNewest):
             assert entry.amount_micros > 0, entry.amount_micros
             self._refuse_other_currency(entry.currency)
         charges = [entry for entry in entries if isinstance(entry, Charge)]
-        self.refuse_overspending(_chosen_micros(charges), cause.at)
-        self._refuse_below_zero(sum(map(_amount_of, charges)))
+        # A limit counts a monthly fee, but never refuses it.
+        chosen = [each.amount_micros for each in charges if each.kind != "monthly_link_fee"]
+        self.refuse_overspending(sum(chosen), cause.at)
+        self._refuse_below_zero(sum([each.amount_micros for each in charges]))
         for entry in entries:
             micros = entry.amount_micros
             if isinstance(entry, Charge):
@@ -262,11 +257,6 @@ class Wallet(LoadedFromNewest):
         """Raise ConfigError or InsufficientBalance if it cannot pay an amount now."""
         self._refuse_other_currency(currency)
         self._refuse_below_zero(amount_micros)
-
-    def restore(self, event: Event) -> None:
-        """Assign the fields that no entry changes."""
-        self.organization_id = event.organization_id
-        self.currency = event.currency
 
     def _refuse_other_currency(self, currency: str) -> None:
         if currency != self.currency:
@@ -313,11 +303,6 @@ class Wallet(LoadedFromNewest):
             description="Claim" if change_micros > 0 else "Claim settled",
         )
         self._move(self.ClaimChanged, cause, change_micros, entry)
-
-
-def _chosen_micros(charges: Iterable[Charge]) -> int:
-    """Return what a limit may refuse; it counts a monthly fee but never refuses it."""
-    return sum(each.amount_micros for each in charges if each.kind != "monthly_link_fee")
 
 
 class OfBooking(Created):
@@ -520,7 +505,6 @@ def kind_of(event: Wallet.Moved) -> str:
 
 
 def kind_refunded(refund: Wallet.Refunded) -> str:
-    """Return the kind of the charge that a refund gives back."""
     return CHARGED_FOR.get(refund.reference.type, refund.reference.type)
 
 

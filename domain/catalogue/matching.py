@@ -39,7 +39,6 @@ class PlanEntry:
 
     @property
     def label(self) -> str:
-        """Where the entry is in its file, for error texts."""
         return label_of(self.index, self.terms.name)
 
 

@@ -107,7 +107,6 @@ class PlanKey(NamedTuple):
     network: str | None = None  # Of a `provider_plan_id`; None: the simulated one.
 
     def is_of(self, network: str) -> bool:
-        """Tell whether this is the key of a plan of a network."""
         return self.kind == "provider_plan_id" and (self.network or SIMULATED) == network
 
 
@@ -165,7 +164,6 @@ class Plan(Root):
 
     @property
     def key(self) -> PlanKey:
-        """The key by which the plan is found if no id is named."""
         terms = self.terms
         return key_of(self.organization_id, terms.provider_plan_id, terms.name, terms.network)
 
@@ -260,13 +258,11 @@ class Plan(Root):
             self.record(self.OrganizationExcluded, cause, organization_id=organization_id)
 
     def include(self, organization_id: UUID, cause: Cause) -> None:
-        """Show the plan to an organization again."""
         if organization_id in self.excluded:
             self.record(self.OrganizationIncluded, cause, organization_id=organization_id)
 
 
 def why_below_cost(cost: Cost | None) -> str:
-    """Return the error text for a price below the cost."""
     assert cost is not None
     amount = f"{format_amount(cost.amount_micros)} {cost.currency}"
     return f"is below the cost of {amount}; --below-cost allows that"

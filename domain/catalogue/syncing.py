@@ -162,7 +162,8 @@ def _bring(  # noqa: PLR0913  # Each is what the decision needs.
     found: Synced,
 ) -> str | None:
     """Create or change the plans for a supplied plan; return the reason if that fails."""
-    price = _price(supplied.cost, rules)
+    cost, markup = supplied.cost, rules.markup
+    price = markup.price_of(cost, rules.currency) if markup and cost else None
     if price == 0:
         return COSTS_NOTHING
     if price is not None and price > AMOUNT_MICROS_MAX:
@@ -185,13 +186,6 @@ def _bring(  # noqa: PLR0913  # Each is what the decision needs.
         else:
             found.unchanged += 1
     return None
-
-
-def _price(cost: Cost | None, rules: SyncRules) -> int | None:
-    """Return the price by the markup; None without a markup, a cost or a rate."""
-    if cost is None or rules.markup is None:
-        return None
-    return rules.markup.price_of(cost, rules.currency)
 
 
 def _publish(

@@ -57,7 +57,6 @@ class KindLine:
     credit_micros: int = 0
 
     def enter(self, position: int, entry: Wallet.Moved) -> None:
-        """Count the next entry of this kind."""
         self.last_sequence, self.last_position = entry.sequence, position
         self.closing_micros = entry.balance_micros
         self.count += 1
@@ -91,7 +90,6 @@ class Statement:
         )
 
     def enter(self, position: int, entry: Wallet.Moved) -> None:
-        """Count the next entry of the month."""
         kind = kind_of(entry)
         line = self.lines.get(kind)
         if line is None:
@@ -106,7 +104,6 @@ class Statement:
 
     @property
     def closing_micros(self) -> int:
-        """The balance after the last entry."""
         last = max(self.lines.values(), key=attrgetter("last_sequence"), default=None)
         return self.opening_micros if last is None else last.closing_micros
 
@@ -115,5 +112,4 @@ class Statement:
         return min((getattr(e, f"first_{by}") for e in self.lines.values()), default=None)
 
     def last(self, by: Literal["sequence", "position"]) -> int | None:
-        """Return the last one."""
         return max((getattr(e, f"last_{by}") for e in self.lines.values()), default=None)

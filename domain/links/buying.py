@@ -38,7 +38,6 @@ R = TypeVar("R", bound=Refundable)
 
 
 def as_sold(_owner: UUID, _key: str | None, plan: BoughtPlan, _cause: Cause) -> BoughtPlan:
-    """Return the plan itself."""
     return plan
 
 

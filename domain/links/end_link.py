@@ -86,16 +86,15 @@ class EndLink(Requested[bool]):
     def _require_unused(self, link: Link, cause: Cause, timeout_s: float) -> None:
         """Refuse to cancel a link too late, or one that was installed or used."""
         assert link.activated_at is not None
-        assert link.endpoint_id is not None
         if cause.at >= link.activated_at + self.cancel_within:
             raise CancelWindowOver
         network, until_s = self.networks.of(link.network), time.monotonic() + timeout_s
         last_seen_at = None
         try:
-            seen = network.usage(link.endpoint_id, timeout_s=timeout_s)
+            seen = network.usage(link.endpoint, timeout_s=timeout_s)
             # A removed plan is no longer listed, so the usage lacks the traffic that it carried.
             if any(each.removed_at for each in link.activations.values()):
-                status = network.status(link.endpoint_id, timeout_s=left_s(until_s))
+                status = network.status(link.endpoint, timeout_s=left_s(until_s))
                 last_seen_at = status.last_seen_at
         except ProviderError as error:
             if self.log.get(Link, link.id).version != link.version:  # It may have ended.
@@ -128,22 +127,21 @@ class EndLink(Requested[bool]):
 
     def call(self, work: Link, timeout_s: float) -> bool:
         network, intent = self.networks.of(work.network), self.intent(work)
-        assert work.endpoint_id is not None
         until_s = time.monotonic() + timeout_s
         if network.shape == "stock":
-            network.remove_endpoint(work.endpoint_id, timeout_s=timeout_s)
+            network.remove_endpoint(work.endpoint, timeout_s=timeout_s)
         elif intent.kind == "end":
             try:
-                network.suspend(work.endpoint_id, timeout_s=timeout_s)
+                network.suspend(work.endpoint, timeout_s=timeout_s)
             except Rejected:  # As when it is gone, or was stopped for good.
                 if not self.look_up(work, left_s(until_s)):
                     raise
             # Remove all plans that the network lets us remove; the eSIM cannot use the others.
             with suppress(ProviderError):
-                for addon in network.usage(work.endpoint_id, timeout_s=left_s(until_s)).addons:
+                for addon in network.usage(work.endpoint, timeout_s=left_s(until_s)).addons:
                     with suppress(Rejected):
                         left = left_s(until_s)
-                        network.remove_plan(work.endpoint_id, addon.addon_id, timeout_s=left)
+                        network.remove_plan(work.endpoint, addon.addon_id, timeout_s=left)
         # The network may take the eSIM back and keep our money; the partner is refunded anyway.
         elif not (
             network.take_back(_order_of(work), timeout_s=timeout_s) or self.look_up(work, timeout_s)
@@ -153,18 +151,17 @@ class EndLink(Requested[bool]):
 
     def look_up(self, work: Link, timeout_s: float) -> bool | None:
         network, until_s = self.networks.of(work.network), time.monotonic() + timeout_s
-        assert work.endpoint_id is not None
         assert work.iccid is not None
         if network.shape == "stock":
             found = network.find_endpoint(work.iccid, timeout_s=timeout_s)
-            if found is not None and found.endpoint_id == work.endpoint_id:
+            if found is not None and found.endpoint_id == work.endpoint:
                 return None
             # A removal can stop halfway: the eSIM is detached, but the endpoint still exists.
             with suppress(Rejected):
-                network.remove_endpoint(work.endpoint_id, timeout_s=left_s(until_s))
+                network.remove_endpoint(work.endpoint, timeout_s=left_s(until_s))
             return True
         try:
-            seen = network.usage(work.endpoint_id, timeout_s=timeout_s)
+            seen = network.usage(work.endpoint, timeout_s=timeout_s)
         except NoSuchEndpoint:
             return True
         if self.intent(work).kind == "end":

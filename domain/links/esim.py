@@ -25,7 +25,7 @@ class Esim(Root):
         """The first reservation of an eSIM begins its stream."""
 
         TOPIC = "esim.registered"
-        SETS = sets("iccid", link_id=None, freed_at=None, freed_by=None)
+        SETS = sets("iccid")
 
         network: str
         iccid: str
@@ -51,9 +51,9 @@ class Esim(Root):
         link_id: UUID
 
     iccid: str
-    link_id: UUID | None
-    freed_at: datetime | None  # When a link last gave it up, and which one.
-    freed_by: UUID | None
+    link_id: UUID | None = None
+    freed_at: datetime | None = None  # When a link last gave it up, and which one.
+    freed_by: UUID | None = None
 
     @classmethod
     def register(cls, network: str, iccid: str, cause: Cause) -> Self:

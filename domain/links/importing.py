@@ -138,7 +138,8 @@ class LinkImport:
         if sealed:
             owner = entry.organization_id
             facts["name"] = seal_text(self.vault, owner, link_id, entry.name, cause)
-            lpa = seal_text(self.vault, owner, link_id, _code_of(entry), cause)
+            code = entry.lpa and ActivationCode(entry.lpa, entry.confirmation_code).as_text()
+            lpa = seal_text(self.vault, owner, link_id, code, cause)
         return Link.take_over(link_id, cause, iccid=iccid, lpa=lpa, **facts), esim
 
     def _endpoint_of(self, entry: LinkEntry) -> str:
@@ -151,12 +152,6 @@ class LinkImport:
         if given not in {None, entry.iccid}:
             _refuse("endpoint_id", "must be the ICCID on this network, or be left out")
         return entry.iccid
-
-
-def _code_of(entry: LinkEntry) -> str | None:
-    """Return the activation code to be sealed; None for the network to be asked."""
-    lpa = entry.lpa
-    return None if lpa is None else ActivationCode(lpa, entry.confirmation_code).as_text()
 
 
 def _plans(

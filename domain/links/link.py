@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Literal, Self, get_args
 from uuid import UUID
 
-from domain.accounts.paid_price import GivenBack, PaidPrice, Repaying, Repayment
+from domain.accounts.paid_price import GivenBack, PaidPrice, Repaying, Repayment, price_of
 from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.cause import Cause
@@ -83,20 +83,9 @@ class Link(Refundable):
 
         def apply(self, aggregate: "Link") -> None:
             aggregate.requested = self
-            aggregate.stage = Stage.REQUESTED
-            aggregate.iccid = aggregate.sponsor_profile = aggregate.lpa = None
-            aggregate.intent = aggregate.endpoint_id = aggregate.addon_id = None
-            aggregate.ordered_since = aggregate.order = None
-            aggregate.activated_at = aggregate.failure = None
-            aggregate.status = "inactive"
-            aggregate.open_call = aggregate.ended = None
-            aggregate.activations = {}
-            aggregate.open_change = None
-            aggregate.changes = ()
+            aggregate.organization_id = self.organization_id
             aggregate.name = named(self)
-            aggregate.renames = aggregate.handovers = Daily()
-            aggregate.handover = None
-            aggregate.installed_at = aggregate.first_used_at = None
+            aggregate.activations = {}
             aggregate.left_over = {}
             aggregate.notified_percent = {}
             aggregate.notified_expiry = set()
@@ -551,34 +540,34 @@ class Link(Refundable):
     }
 
     requested: Began
-    stage: Stage
-    iccid: str | None
-    sponsor_profile: SponsorProfile | None
-    lpa: Sealed | None
-    intent: EndpointRequested | OrderRequested | None
-    ordered_since: datetime | None  # Since when an order of this link may have been placed.
-    order: OrderPlaced | None
-    endpoint_id: str | None
-    addon_id: str | None
-    activated_at: datetime | None
-    failure: ProvisioningFailed | None
-    status: LinkStatus  # When last seen at the network.
-    open_call: StatusRequested | EndRequested | None  # The intent of a request's call.
-    ended: Ended | None
-    activations: dict[UUID, Activation]
-    open_change: UUID | None
-    changes: tuple[UUID, ...]  # Every change of its plans, in order.
     name: Sealed | None
-    renames: Daily
-    handover: UUID | None
-    handovers: Daily
-    installed_at: datetime | None
-    first_used_at: datetime | None
+    activations: dict[UUID, Activation]
     left_over: dict[str, int]  # Ids at the network, and how often each was recorded.
     notified_percent: dict[UUID, int]  # The highest percentage recorded for each activation.
     notified_expiry: set[UUID]
     plan_ends: dict[UUID, datetime]  # As the network showed them first.
     plans_ended: set[UUID]
+    stage: Stage = Stage.REQUESTED
+    iccid: str | None = None
+    sponsor_profile: SponsorProfile | None = None
+    lpa: Sealed | None = None
+    intent: EndpointRequested | OrderRequested | None = None
+    ordered_since: datetime | None = None  # Since when an order of it may have been placed.
+    order: OrderPlaced | None = None
+    endpoint_id: str | None = None
+    addon_id: str | None = None
+    activated_at: datetime | None = None
+    failure: ProvisioningFailed | None = None
+    status: LinkStatus = "inactive"  # When last seen at the network.
+    open_call: StatusRequested | EndRequested | None = None  # The intent of a request's call.
+    ended: Ended | None = None
+    open_change: UUID | None = None
+    changes: tuple[UUID, ...] = ()  # Every change of its plans, in order.
+    renames: Daily = Daily()
+    handover: UUID | None = None
+    handovers: Daily = Daily()
+    installed_at: datetime | None = None
+    first_used_at: datetime | None = None
 
     @classmethod
     def request(
@@ -592,9 +581,7 @@ class Link(Refundable):
         **facts: Any,
     ) -> Self:
         """Request a link; nothing is charged before an eSIM has been found."""
-        price = None
-        if plan.price_micros:
-            price = PaidPrice(plan.price_micros, currency, derive_id("transaction", link_id))
+        price = price_of(link_id, plan.price_micros, currency)
         facts |= {"name": None, "sealed_name": name, "plan": plan, "price": price}
         return cls.begin(Link.Requested, cause, link_id, **facts)
 
@@ -623,13 +610,15 @@ class Link(Refundable):
         return made
 
     @property
-    def organization_id(self) -> UUID:
-        return self.requested.organization_id
-
-    @property
     def network(self) -> str:
         """The name of the network on which the link and all its plans run."""
         return self.requested.plan.network or SIMULATED
+
+    @property
+    def endpoint(self) -> str:
+        """The id of its endpoint at the network, which every visible link has."""
+        assert self.endpoint_id is not None
+        return self.endpoint_id
 
     @property
     def attempts(self) -> int:
@@ -647,17 +636,14 @@ class Link(Refundable):
 
     @property
     def is_live(self) -> bool:
-        """Tell whether it is active or suspended, and has not ended."""
         return self.activated_at is not None and self.ended is None
 
     @property
     def state(self) -> LinkState:
-        """The status, or `ended`."""
         return self.status if self.ended is None else "ended"
 
     @property
     def calling(self) -> type[Event] | None:
-        """Which call a request has open."""
         return None if self.open_call is None else type(self.open_call)
 
     @property
@@ -666,7 +652,6 @@ class Link(Refundable):
         return [each for each in self.activations.values() if each.removed_at is None]
 
     def require_live(self) -> None:
-        """Raise LinkEnded for a link that has ended."""
         if self.ended is not None:
             raise LinkEnded
 
@@ -734,12 +719,11 @@ class Link(Refundable):
 
     def record_endpoint_left_over(self, cause: Cause) -> None:
         """Note that the network refuses to remove the late endpoint of this failed link."""
-        assert self.endpoint_id is not None
-        attempt = self.left_over.get(self.endpoint_id, 0) + 1
-        facts: dict[str, Any] = {"endpoint_id": self.endpoint_id, "attempt": attempt}
+        attempt = self.left_over.get(self.endpoint, 0) + 1
+        facts: dict[str, Any] = {"endpoint_id": self.endpoint, "attempt": attempt}
         until = cause.at + min(REFUSED_WAIT * 2 ** (attempt - 1), REFUSED_WAIT_MAX)
         plan = self.requested.plan
-        facts |= {"plan": plan, "cost": plan.cost_of(self.endpoint_id)}
+        facts |= {"plan": plan, "cost": plan.cost_of(self.endpoint)}
         self.record(Link.EndpointLeftOver, cause, **facts, until=until)
 
     def record_plan_left_over(self, addon_id: str, plan: BoughtPlan, cause: Cause) -> None:

@@ -49,13 +49,7 @@ class LostOrder(Root):
         """
 
         TOPIC = "lost_order.opened"
-        SETS = sets(
-            *("organization_id", "link_id", "network"),
-            opened=itself,
-            found=None,
-            ended=frozenset(),
-            is_settled=False,
-        )
+        SETS = sets("organization_id", "link_id", "network", opened=itself)
 
         network: str
         plan: BoughtPlan
@@ -119,9 +113,9 @@ class LostOrder(Root):
     link_id: UUID
     network: str
     opened: Opened
-    found: Found | None
-    ended: frozenset[str]  # The references of the orders that were found and dealt with.
-    is_settled: bool
+    found: Found | None = None
+    ended: frozenset[str] = frozenset()  # The references of the orders that were dealt with.
+    is_settled: bool = False
 
     @classmethod
     def open(cls, link: Link, settles_after: timedelta, cause: Cause) -> Self:

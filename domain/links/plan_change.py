@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.accounts.paid_price import GivenBack, PaidPrice, Repaying, Repayment
+from domain.accounts.paid_price import GivenBack, PaidPrice, Repaying, Repayment, price_of
 from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
@@ -51,9 +51,7 @@ class PlanChange(Refundable):
 
         TOPIC = "plan_change.requested"
         IS_STEP = True
-        SETS = sets(
-            requested=itself, done=0, intent=None, failure=None, finished_at=None, returned=()
-        )
+        SETS = sets("organization_id", "link_id", requested=itself)
 
         removals: list[Removal]
         additions: list[Addition]
@@ -147,12 +145,13 @@ class PlanChange(Refundable):
         },
     }
 
+    link_id: UUID
     requested: Requested
-    done: int
-    intent: "PlanChange.StepStarted | None"
-    failure: "PlanChange.Failed | None"
-    finished_at: datetime | None
-    returned: tuple[GivenBack, ...]
+    done: int = 0
+    intent: "PlanChange.StepStarted | None" = None
+    failure: "PlanChange.Failed | None" = None
+    finished_at: datetime | None = None
+    returned: tuple[GivenBack, ...] = ()
 
     @classmethod
     def request(
@@ -168,14 +167,6 @@ class PlanChange(Refundable):
         facts["additions"] = [_addition(change_id, i, e, currency) for i, e in enumerate(plans)]
         assert facts["removals"] or plans
         return cls.begin(cls.Requested, cause, change_id, **facts)
-
-    @property
-    def organization_id(self) -> UUID:
-        return self.requested.organization_id
-
-    @property
-    def link_id(self) -> UUID:
-        return self.requested.link_id
 
     @property
     def network(self) -> str:
@@ -200,12 +191,10 @@ class PlanChange(Refundable):
 
     @property
     def removed(self) -> list[Removal]:
-        """The removals that were done."""
         return self.requested.removals[: self._applied]
 
     @property
     def added(self) -> list[Addition]:
-        """The additions that were done."""
         return self.requested.additions[: max(0, self._applied - len(self.requested.removals))]
 
     @property
@@ -313,11 +302,7 @@ class PlanChange(Refundable):
 
 def _addition(change_id: UUID, index: int, plan: BoughtPlan, currency: str) -> Addition:
     activation_id = derive_id("activation", change_id, index)
-    price = None
-    if plan.price_micros:
-        transaction_id = derive_id("transaction", activation_id)
-        price = PaidPrice(plan.price_micros, currency, transaction_id)
-    return Addition(activation_id, plan, price)
+    return Addition(activation_id, plan, price_of(activation_id, plan.price_micros, currency))
 
 
 def _unbought(link: Link, addition: Addition, addon: Addon) -> Sequence[str]:

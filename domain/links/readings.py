@@ -30,7 +30,6 @@ from domain.links.network import (
 from domain.links.networks import Networks
 from domain.links.waiting import Limiters
 from domain.log.log import Log
-from domain.months import month_of
 from domain.personal import Sealed, Vault, open_text, seal_text
 from domain.provider_errors import ProviderError
 
@@ -159,8 +158,7 @@ class LinkReadings:
 
     def refresh(self, link: Link, cause: Cause) -> tuple[Link, Usage]:
         """Read a link in the background, without a waiting place; raises what `usage` raises."""
-        assert link.endpoint_id is not None
-        usage = self.networks.of(link.network).usage(link.endpoint_id, timeout_s=READ_S)
+        usage = self.networks.of(link.network).usage(link.endpoint, timeout_s=READ_S)
         self.readings.save_usage(link.organization_id, link.id, usage)
         return self._record_seen(link, usage, cause), usage
 
@@ -179,11 +177,10 @@ class LinkReadings:
         fits = last is not None and last.status == link.status
         if fits and last is not None and abs(self.clock() - last.as_of) <= STATUS_FRESH:
             return StatusReading(last, is_stored=True, is_stale=False)
-        assert link.endpoint_id is not None
         network = self.networks.of(link.network)
         try:
             with self.waiting[link.network].slot(link.organization_id):
-                status = network.status(link.endpoint_id, timeout_s=READ_S)
+                status = network.status(link.endpoint, timeout_s=READ_S)
         except (ProviderError, *NO_SLOT) as error:
             if live:
                 raise error if isinstance(error, NO_SLOT) else NetworkUnavailable from None
@@ -219,12 +216,11 @@ class LinkReadings:
         return self.log.update(link, change)
 
     def _live_usage(self, link: Link, until_s: float) -> Usage | None:
-        assert link.endpoint_id is not None
         network = self.networks.of(link.network)
         try:
             # A network that hangs must not hold every thread.
             with self.waiting[link.network].slot(link.organization_id):
-                return network.usage(link.endpoint_id, timeout_s=until_s - time.monotonic())
+                return network.usage(link.endpoint, timeout_s=until_s - time.monotonic())
         except (ProviderError, *NO_SLOT):
             return None
 
@@ -277,8 +273,8 @@ class LinkReadings:
         """Append to the newest state of the link; what we hold may be ahead of the log."""
         link = self.log.get(Link, link_id)
         if link.lpa is None and link.ended is None and not self.must_wait(link):
-            owner, clear = link.organization_id, code.as_text().encode()
-            sealed = self.vault.seal(owner, month_of(cause.at), link.id, clear)
+            owner, text = link.organization_id, code.as_text()
+            sealed = seal_text(self.vault, owner, link.id, text, cause)
             link.record(Link.LpaStored, cause, lpa=sealed)
             self.log.append(link)
 

@@ -68,16 +68,14 @@ class SetStatus(Requested[LinkStatus]):
         link.request_status(wanted, until, cause)
 
     def call(self, work: Link, timeout_s: float) -> LinkStatus:
-        assert work.endpoint_id is not None
         network = self.networks.of(work.network)
         target: LinkStatus = self.intent(work).status
         change = network.suspend if target == "suspended" else network.resume
-        change(work.endpoint_id, timeout_s=timeout_s)
+        change(work.endpoint, timeout_s=timeout_s)
         return target
 
     def look_up(self, work: Link, timeout_s: float) -> LinkStatus:
-        assert work.endpoint_id is not None
-        return self.networks.of(work.network).usage(work.endpoint_id, timeout_s=timeout_s).status
+        return self.networks.of(work.network).usage(work.endpoint, timeout_s=timeout_s).status
 
     def take_over(self, work: Link, timeout_s: float = CALL_S) -> Link | None:
         try:

@@ -3,10 +3,8 @@
 This is the only place where an event is made.
 """
 
-from abc import abstractmethod
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import field, fields
-from datetime import datetime
 from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar
@@ -125,7 +123,7 @@ class Root(BaseAggregate[UUID]):
 
     @classmethod
     def started_by(cls, event: Created) -> Self:
-        """Make an aggregate from its first event, which assigns everything."""
+        """Make an aggregate from its first event, which assigns what has no default."""
         made = object.__new__(cls)
         made.__base_init__(event.originator_id, event.originator_version, event.timestamp)
         event.apply(made)
@@ -133,7 +131,6 @@ class Root(BaseAggregate[UUID]):
 
     @classmethod
     def begin(cls, event: type[Created], cause: Cause, stream_id: UUID, **facts: Any) -> Self:
-        """Make a new aggregate by its first event."""
         first = _new(event, cause, stream_id, 1, originator_topic=get_topic(cls), **facts)
         made = cls.started_by(first)
         made.pending_events.append(first)
@@ -157,11 +154,6 @@ class Root(BaseAggregate[UUID]):
         self.version, self.modified_on = version, cause.at
         self.pending_events.append(following)
 
-    @property
-    def last_event_at(self) -> datetime:
-        """The moment of the newest event."""
-        return self.modified_on
-
 
 class LoadedFromNewest(Root):
     """An aggregate whose every event holds its whole state, so that the newest event is enough.
@@ -171,16 +163,13 @@ class LoadedFromNewest(Root):
 
     @classmethod
     def after(cls, event: Any) -> Self:
-        """Return the aggregate in its state after this event."""
+        """Return the aggregate after this event, which carries its `OWN` and sets the rest."""
         found = object.__new__(cls)
         found.__base_init__(event.originator_id, event.originator_version, event.timestamp)
-        found.restore(event)
+        for name in cls.OWN:
+            setattr(found, name, getattr(event, name))
         event.apply(found)
         return found
-
-    @abstractmethod
-    def restore(self, event: Any) -> None:
-        """Assign the facts that every event of this aggregate carries; `apply` assigns the rest."""
 
 
 def _new(event: type[E], cause: Cause, stream_id: UUID, version: int, **facts: Any) -> E:

@@ -85,7 +85,6 @@ class Recorded(NamedTuple):
 
     @property
     def ref(self) -> EventRef:
-        """Its position and which event it is."""
         return EventRef(self.position, self.event.originator_id, self.event.originator_version)
 
 
@@ -100,7 +99,6 @@ class Stored(NamedTuple):
 
     @property
     def ref(self) -> EventRef:
-        """Its position and which event it is."""
         return EventRef(self.position, self.stream_id, self.version)
 
     @property
@@ -150,7 +148,6 @@ class Log(Application[UUID]):
         return Environment(name, dict(env or {}))
 
     def construct_mapper(self) -> Mapper[UUID]:
-        """Store every event as typed JSON."""
         return MsgspecMapper()
 
     def find(self, kind: type[R], stream_id: UUID, *, after: R | None = None) -> R | None:

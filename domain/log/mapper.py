@@ -45,13 +45,11 @@ class MsgspecMapper(Mapper[UUID]):
         return StoredEvent(stream_id, stream_version, get_topic(kind), _encode(state))
 
     def to_domain_event(self, stored_event: StoredEvent) -> DomainEventProtocol[UUID]:
-        """Decode an event."""
         stream_id, version = stored_event.originator_id, stored_event.originator_version
         return decode(stream_id, version, stored_event.topic, stored_event.state)  # type: ignore[no-any-return]  # topics name events
 
 
 def decode(stream_id: UUID | str, version: int, topic: str, stored: bytes) -> Any:
-    """Decode the event in a row of the log."""
     try:
         event_class, read, optional = _reading(topic)
         state = read(stored)

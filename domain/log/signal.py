@@ -20,23 +20,18 @@ class Signal:
     def __init__(self) -> None:
         self._lock = Lock()  # Entered by itself, because `Condition` does that in Python.
         self._condition = Condition(self._lock)
-        self._count = 0
+        self.count = 0  # Of the calls so far, to be given to `wait`.
         self._watched: dict[str, set[Event]] = defaultdict(set)
         # Whether this process hears at once of other processes' commits, with their streams.
         self.hears_others = False
         # Called before anybody is woken; must be quick and must not raise.
         self.observer: Callable[[Streams | None], None] = lambda _: None
 
-    @property
-    def count(self) -> int:
-        """Return the number of calls so far, to be given to `wait`."""
-        return self._count
-
     def call(self, streams: Streams | None = None) -> None:
         """Wake followers and those who watch one of these streams; None: any may have grown."""
         self.observer(streams)
         with self._lock:
-            self._count += 1
+            self.count += 1
             self._condition.notify_all()
             for stream in self._watched if streams is None else streams:
                 for event in self._watched.get(stream, ()):
@@ -45,7 +40,7 @@ class Signal:
     def wait(self, seen: int, timeout_s: float) -> bool:
         """Wait for a call after the `seen` ones, at most `timeout_s`; tell if there was one."""
         with self._condition:
-            return self._condition.wait_for(lambda: self._count != seen, timeout_s)
+            return self._condition.wait_for(lambda: self.count != seen, timeout_s)
 
     @contextmanager
     def watching(self, stream: UUID) -> Iterator[Event]:
@@ -63,5 +58,4 @@ class Signal:
 
 
 def digits_of(stream: UUID | str) -> str:
-    """Return the digits of a stream's id."""
     return stream.hex if isinstance(stream, UUID) else stream

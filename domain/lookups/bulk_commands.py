@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from domain.accounts.committer import Committer
-from domain.accounts.paid_price import PaidPrice
+from domain.accounts.paid_price import price_of
 from domain.cause import Cause
 from domain.errors import (
     KEY_ERASED,
@@ -20,7 +20,6 @@ from domain.errors import (
     Refused,
     refuse_other,
 )
-from domain.ids import derive_id
 from domain.limiter import OpenItems
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers, bulk_job_id, refunds_of
@@ -43,8 +42,8 @@ class BulkRequest:
 
 
 @dataclass(frozen=True)
-class BulkCreate:
-    """Accepts jobs."""
+class BulkJobs:
+    """Accepts jobs, and cancels them."""
 
     log: Log
     committer: Committer
@@ -52,7 +51,7 @@ class BulkCreate:
     open_items: OpenItems
     new_id: Callable[[], UUID]
 
-    def run(self, request: BulkRequest, cause: Cause) -> tuple[BulkJob, bool]:
+    def accept(self, request: BulkRequest, cause: Cause) -> tuple[BulkJob, bool]:
         """Accept a job; return it and whether an earlier request with the key had created it.
 
         Raises RateLimited beyond the limit of open items, the refusals of the wallet, and
@@ -84,7 +83,8 @@ class BulkCreate:
         return job
 
     def _create(self, request: BulkRequest, job_id: UUID, cause: Cause) -> BulkJob:
-        price = _price_of(request, job_id)
+        amount_micros = request.price_micros * len(request.phone_numbers)
+        price = price_of(job_id, amount_micros, request.currency)
         clear = msgspec.json.encode(PersonalNumbers(list(request.phone_numbers)))
         month = month_of(cause.at)
         job = BulkJob.create(
@@ -106,15 +106,6 @@ class BulkCreate:
             )
         return job
 
-
-@dataclass(frozen=True)
-class BulkCancel:
-    """Cancels jobs."""
-
-    log: Log
-    committer: Committer
-    vault: Vault
-
     def load(self, organization_id: UUID, job_id: UUID) -> BulkJob:
         """Return a job of an organization; raises NotFound, also once it has been erased."""
         job = self.log.find(BulkJob, job_id)
@@ -124,7 +115,7 @@ class BulkCancel:
             raise NotFound
         return job
 
-    def run(self, job: BulkJob, cause: Cause) -> BulkJob:
+    def cancel(self, job: BulkJob, cause: Cause) -> BulkJob:
         """End a job at once, with a refund for each open item, and return it.
 
         Items that a worker commits first keep their outcome; a worker that comes later finds no
@@ -142,10 +133,3 @@ class BulkCancel:
             self.committer.commit_entries(newest.organization_id, refunds, cause, newest)
 
         return self.log.update(job, cancel)
-
-
-def _price_of(request: BulkRequest, job_id: UUID) -> PaidPrice | None:
-    if request.price_micros == 0:
-        return None
-    amount_micros = request.price_micros * len(request.phone_numbers)
-    return PaidPrice(amount_micros, request.currency, derive_id("transaction", job_id))

@@ -73,12 +73,11 @@ class BulkJob(Refundable):
 
         def apply(self, aggregate: "BulkJob") -> None:
             aggregate.created = self
+            aggregate.organization_id = self.organization_id
             aggregate.attempts = {}
             aggregate.completed = set()
             aggregate.failed = set()
-            aggregate.cancelled_count = 0
             aggregate.settlements = []
-            aggregate.finished_at = None
 
     class SliceStarted(Event):
         """Counts the attempt before any work is done, so that killed workers count too."""
@@ -149,9 +148,9 @@ class BulkJob(Refundable):
     attempts: dict[int, int]  # Starts of a slice since an item of it last ended.
     completed: set[int]
     failed: set[int]
-    cancelled_count: int
     settlements: "list[BulkJob.ItemsCompleted | BulkJob.ItemsFailed]"
-    finished_at: datetime | None
+    cancelled_count: int = 0
+    finished_at: datetime | None = None
 
     @classmethod
     def create(cls, stream_id: UUID, cause: Cause, **facts: Any) -> Self:
@@ -163,14 +162,6 @@ class BulkJob(Refundable):
         paid_micros = first.price.amount_micros if first.price is not None else 0
         assert paid_micros == first.total_count * first.item_price_micros, paid_micros
         return made
-
-    @property
-    def organization_id(self) -> UUID:
-        return self.created.organization_id
-
-    @property
-    def slice_count(self) -> int:
-        return slice_count(self.created)
 
     def items_of(self, slice_index: int) -> range:
         """Return the indexes of one slice; empty if there is no such slice."""
@@ -188,7 +179,6 @@ class BulkJob(Refundable):
         return [i for i in items if i not in self.completed and i not in self.failed]
 
     def exhausted(self, slice_index: int) -> bool:
-        """Tell whether a slice has used up its attempts."""
         return self.attempts.get(slice_index, 0) >= STARTS_MAX
 
     def start_slice(self, slice_index: int, cause: Cause) -> None:
@@ -206,7 +196,6 @@ class BulkJob(Refundable):
         cause: Cause,
         asked: Sequence[Asked] | None = None,
     ) -> None:
-        """End open items with an answer."""
         self._assert_open(indexes)
         self.record(
             self.ItemsCompleted,
@@ -242,7 +231,8 @@ class BulkJob(Refundable):
 
     def cancel(self, cause: Cause) -> Repayment | None:
         """End a job that has not ended, with all its open items; return the refund for them."""
-        still_open = [i for index in range(self.slice_count) for i in self.open_items(index)]
+        settled = self.completed | self.failed
+        still_open = [i for i in range(self.created.total_count) if i not in settled]
         assert still_open, "a job with an open item has not ended"
         refund = self._refund_of(still_open)
         self.record(self.Cancelled, cause, count=len(still_open), refund=refund)

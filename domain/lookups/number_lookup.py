@@ -41,7 +41,7 @@ class NumberLookup(Refundable):
 
         TOPIC = "number_lookup.answered"
         IS_STEP = True
-        SETS = sets(answer=itself)
+        SETS = sets("organization_id", answer=itself)
 
         organization_id: UUID
         source: Source
@@ -55,10 +55,6 @@ class NumberLookup(Refundable):
         TOPIC = "number_lookup.refunded_by_hand"
 
     answer: Answered
-
-    @property
-    def organization_id(self) -> UUID:
-        return self.answer.organization_id
 
     def paid(self) -> Iterable[tuple[PaidPrice, int]]:
         return [(self.answer.price, 0)] if self.answer.price is not None else []

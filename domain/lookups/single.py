@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from domain.accounts.committer import Command, Committer, expire, fail
-from domain.accounts.paid_price import PaidPrice
+from domain.accounts.paid_price import price_of
 from domain.accounts.wallet import Charge, Wallet, wallet_id
 from domain.blocking import WouldBlock, blocking
 from domain.cause import Cause, Clock
@@ -287,10 +287,6 @@ class SingleLookup:
         age_s = None if request.key is None else request.max_age_s
         clear = msgspec.json.encode(PersonalAnswer(answer.facts, answer.details, age_s))
         organization_id, month = request.organization_id, month_of(cause.at)
-        price = None
-        if request.price_micros:
-            transaction_id = derive_id("transaction", stream_id)
-            price = PaidPrice(request.price_micros, request.currency, transaction_id)
         return NumberLookup.begin(
             NumberLookup.Answered,
             cause,
@@ -299,7 +295,7 @@ class SingleLookup:
             source=answer.source,
             as_of=answer.as_of,
             provider=answer.provider,
-            price=price,
+            price=price_of(stream_id, request.price_micros, request.currency),
             personal=self.vault.seal(organization_id, month, stream_id, clear),
             cost=answer.cost,
         )

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from domain.cause import Cause
 from domain.errors import KEY_ERASED, NotFound, refuse_other
+from domain.log.aggregate import Created
 from domain.log.log import Log, retry_on_conflict
 from domain.personal import Sealed, Vault
 from domain.webhooks.endpoint import LASTING, Address, WebhookEndpoint, WebhookList, WebhookRequest
@@ -41,9 +42,9 @@ class Changes:
     enabled: bool | UnsetType = UNSET
 
 
-A = TypeVar("A", bound=WebhookRequest.Event)
+A = TypeVar("A", bound=Created)
 Facts = Mapping[str, object]
-KEY_OF: Mapping[type[WebhookRequest.Event], str] = {  # What an Idempotency-Key is for.
+KEY_OF: Mapping[type[Created], str] = {  # What an Idempotency-Key is for.
     WebhookRequest.RedeliveryAsked: "redeliver",
     WebhookRequest.RedeliveriesAsked: "redeliver_failed",
     WebhookRequest.RotationAsked: "rotate",
@@ -91,9 +92,9 @@ class Webhooks:
         if made is not None:
             self._require_same(draft, made)
             return made, True
-        listed = self.log.find(WebhookList, WebhookList.id_of(owner)) or WebhookList.open(
-            owner, cause
-        )
+        list_id, opened = WebhookList.id_of(owner), WebhookList.Opened
+        listed = self.log.find(WebhookList, list_id)
+        listed = listed or WebhookList.begin(opened, cause, list_id, organization_id=owner)
         listed.add(endpoint_id, cause)
         new = WebhookEndpoint.begin(
             WebhookEndpoint.Registered,
@@ -246,9 +247,8 @@ class Webhooks:
                     refuse_other(webhook=event.endpoint_id != newest.id, **differs)
                     return event, True
             facts = decide(newest)
-            new = WebhookRequest.make(
-                cast("Any", kind), request_id, newest, cause, **given, **facts
-            )
+            whose = {"organization_id": newest.organization_id, "endpoint_id": newest.id}
+            new = WebhookRequest.begin(kind, cause, request_id, **whose, **given, **facts)
             self.log.append(newest, new)
             return cast("A", new.asked), False
 

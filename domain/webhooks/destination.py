@@ -72,7 +72,6 @@ class Destination(NamedTuple):
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Tell whether an address can be a host on the internet."""
     if isinstance(address, IPv4Address):
         return not any(address in each for each in _NOT_PUBLIC)
     return address in _GLOBAL and not any(address in each for each in _NOT_GLOBAL)

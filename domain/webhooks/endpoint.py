@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
-from typing import Literal, Self
+from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -55,13 +55,10 @@ class WebhookEndpoint(Root):
         key_id: str | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "WebhookEndpoint") -> None:
-            aggregate.registered = self
+            aggregate.registered, aggregate.organization_id = self, self.organization_id
             aggregate.personal, aggregate.events = self.personal, self.events
-            aggregate.secrets, aggregate.previous_until = [Generation(1, self.key_id)], None
-            aggregate.secret_since = self.timestamp
-            aggregate.disabled, aggregate.is_deleted = None, False
-            aggregate.fresh_since = self.timestamp
-            aggregate.changes = Daily()
+            aggregate.secrets = [Generation(1, self.key_id)]
+            aggregate.secret_since = aggregate.fresh_since = self.timestamp
 
     class Changed(Event):
         """Holds the address and the types as they are from now on."""
@@ -117,19 +114,16 @@ class WebhookEndpoint(Root):
         SETS = sets(is_deleted=True)
 
     registered: Registered
+    organization_id: UUID
     personal: Sealed
     events: list[str] | None
     secrets: list[Generation]  # Oldest first.
-    previous_until: datetime | None
     secret_since: datetime
-    disabled: Disabled | None
-    is_deleted: bool
-    changes: Daily
     fresh_since: datetime  # Failures before this moment no longer count.
-
-    @property
-    def organization_id(self) -> UUID:
-        return self.registered.organization_id
+    previous_until: datetime | None = None
+    disabled: Disabled | None = None
+    is_deleted: bool = False
+    changes: Daily = Daily()
 
     def generations(self, at: datetime) -> list[Generation]:
         """Return the generations of the secrets that sign at a moment, the newest first."""
@@ -162,7 +156,6 @@ class WebhookEndpoint(Root):
             self.record(self.Enabled, cause)
 
     def require_enabled(self) -> None:
-        """Raise WebhookDisabled if it is disabled."""
         if self.disabled is not None:
             raise WebhookDisabled
 
@@ -181,7 +174,7 @@ class WebhookList(Root):
 
     class Opened(Event, Created):
         TOPIC = "webhook_list.opened"
-        SETS = sets("organization_id", endpoint_ids=lambda _: [], additions=Daily())
+        SETS = sets("organization_id", endpoint_ids=lambda _: [])
 
     class Added(Event):
         """Saved together with the registration."""
@@ -206,13 +199,7 @@ class WebhookList(Root):
 
     organization_id: UUID
     endpoint_ids: list[UUID]  # Oldest first.
-    additions: Daily
-
-    @classmethod
-    def open(cls, organization_id: UUID, cause: Cause) -> Self:
-        """Open the list of an organization, empty."""
-        stream_id = WebhookList.id_of(organization_id)
-        return cls.begin(cls.Opened, cause, stream_id, organization_id=organization_id)
+    additions: Daily = Daily()
 
     def add(self, endpoint_id: UUID, cause: Cause) -> None:
         """Add an endpoint; raises WebhookLimit and RateLimited."""
@@ -263,16 +250,3 @@ class WebhookRequest(Root):
         generation: int
 
     asked: TestAsked | RedeliveryAsked | RedeliveriesAsked | RotationAsked
-
-    @classmethod
-    def make(
-        cls,
-        kind: type[Created],
-        request_id: UUID,
-        endpoint: WebhookEndpoint,
-        cause: Cause,
-        **facts: object,
-    ) -> Self:
-        """Begin the stream of a request about an endpoint."""
-        whose = {"organization_id": endpoint.organization_id, "endpoint_id": endpoint.id}
-        return cls.begin(kind, cause, request_id, **whose, **facts)

@@ -114,7 +114,6 @@ class SignedCheckpoint:
 
 
 def key_id_of(name: str, public_key: bytes) -> bytes:
-    """Return the id that a key has under a name."""
     return sha256(name.encode() + b"\n" + ED25519 + public_key).digest()[:KEY_ID_BYTES]
 
 

@@ -58,7 +58,6 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Tell whether nothing is wrong."""
         return not self.failures
 
     def add(self, position: int, reasons: Sequence[str]) -> None:

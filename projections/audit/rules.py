@@ -21,7 +21,6 @@ VERIFIER = Path(__file__).parents[2] / "docs" / "verifier" / "verify.py"
 
 @cache
 def verifier() -> ModuleType:
-    """Load the program for auditors."""
     spec = spec_from_file_location("carrier_verifier", VERIFIER)
     assert spec is not None
     assert spec.loader is not None

@@ -14,12 +14,12 @@ from struct import pack, unpack
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     LargeBinary,
     MetaData,
     Row,
     Table,
-    func,
     select,
 )
 
@@ -66,14 +66,14 @@ class StoredTree:
 
     def end(self, connection: Connection) -> tuple[int, int]:
         """Return how many leaves there are, and the position of the last one (0 for none)."""
-        last = self._last(connection)
+        last = self._newest(connection)
         if last is None:
             return 0, 0
         return last.number * TILE + len(last.leaves), last.leaves[-1][0]
 
     def append(self, connection: Connection, leaves: Sequence[Leaf]) -> None:
         """Add leaves behind the last one."""
-        last = self._last(connection)
+        last = self._newest(connection)
         if last is not None and len(last.leaves) == TILE:
             last = Tile(last.number + 1, ())
         number, present = (last.number, last.leaves) if last is not None else (0, ())
@@ -82,7 +82,6 @@ class StoredTree:
         upsert(connection, self.rows, [_row(number + n, tile) for n, tile in enumerate(tiles)])
 
     def clear(self, connection: Connection) -> None:
-        """Forget every leaf."""
         connection.execute(self.rows.delete())
 
     def tile(self, connection: Connection, number: int) -> Tile | None:
@@ -121,10 +120,7 @@ class StoredTree:
 
     def size_at(self, connection: Connection, position: int) -> int:
         """Return how many leaves are of events up to a position."""
-        columns = self.rows.c
-        newest = select(func.max(columns.number)).where(columns.first_position <= position)
-        number = connection.execute(newest).scalar_one()
-        tile = None if number is None else self.tile(connection, number)
+        tile = self._newest(connection, self.rows.c.first_position <= position)
         if tile is None:
             return 0
         return tile.number * TILE + bisect(tile.leaves, position, key=itemgetter(0))
@@ -143,10 +139,10 @@ class StoredTree:
             raise LookupError(f"the tree has no leaf {index}")
         return tile.leaves[at][0]
 
-    def _last(self, connection: Connection) -> Tile | None:
-        newest = select(func.max(self.rows.c.number))
-        number = connection.execute(newest).scalar_one()
-        return None if number is None else self.tile(connection, number)
+    def _newest(self, connection: Connection, *wanted: ColumnElement[bool]) -> Tile | None:
+        newest = select(self.rows).where(*wanted).order_by(self.rows.c.first_position.desc())
+        row = connection.execute(newest.limit(1)).one_or_none()
+        return None if row is None else _tile(row)
 
     def _roots(self, connection: Connection, count: int) -> Sequence[bytes]:
         columns = self.rows.c

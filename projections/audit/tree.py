@@ -26,7 +26,6 @@ def _text_of(stream_id: UUID | str) -> str:
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """Return the hash of an inner node."""
     return sha256(b"\x01" + left + right).digest()
 
 

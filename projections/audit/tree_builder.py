@@ -45,13 +45,11 @@ class TreeBuilder(Consumer):
         return self.ref_at(position) or EventRef(position, UUID(int=0), 0)  # As of another log.
 
     def read(self, after: int) -> Stretch:
-        """Read stored bytes."""
         rows = self._log.stored(after, self.batch_max)
         last = rows[-1].ref if rows else None
         return Stretch(cast("Any", rows), len(rows), last, is_whole=True)
 
     def follow(self, connection: Connection, batch: Batch) -> None:
-        """Add the leaf of each event."""
         rows = cast("list[Stored]", batch.rows)
         self._tree.append(connection, [(row.position, leaf_hash(*row)) for row in rows])
         closed = [row.position for row in rows if row.topic == CLOSE]

@@ -197,7 +197,7 @@ class Consumer(ABC):
     def _is_lost(self, name: str, position: Position | None) -> bool:
         if position is None or position.version != self.members[name].version:
             return True
-        if name not in self._checked and belongs(self._log, position):
+        if name not in self._checked and belongs(self._log, position.ref):
             self._checked.add(name)
         return name not in self._checked
 

@@ -99,7 +99,6 @@ class Database:
             return query(connection, *arguments, **more)
 
     def all(self, statement: Executable, values: Mapping[str, Any] = {}) -> Sequence[Any]:
-        """Return the rows of one statement."""
         with self.reading() as connection:
             return connection.execute(statement, values).all()
 

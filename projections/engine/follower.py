@@ -107,6 +107,5 @@ class LockedStep:
         return self.step() if is_mine else None
 
     def release(self) -> None:
-        """Let another copy become active."""
         self.report(False)  # noqa: FBT003  # As above.
         self.lock.release()

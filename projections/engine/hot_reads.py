@@ -67,19 +67,13 @@ def as_json(values: list[Any]) -> str:
     return msgspec.json.encode(texts).decode()
 
 
-@compiles(OneOf, "postgresql")
-def _array(element: OneOf, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(OneOf)
+def _one_of(element: OneOf, compiler: SQLCompiler, **options: Any) -> str:
     column, values = (
         compiler.process(each, **options) for each in (element.column, element.values)
     )
-    return f"{column} = ANY({values})"
-
-
-@compiles(OneOf, "sqlite")
-def _list(element: OneOf, compiler: SQLCompiler, **options: Any) -> str:
-    column, values = (
-        compiler.process(each, **options) for each in (element.column, element.values)
-    )
+    if compiler.dialect.name == "postgresql":
+        return f"{column} = ANY({values})"
     return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608  # The compiler made both.
 
 

@@ -26,7 +26,7 @@ def insert_into(table: Table, dialect: Dialect) -> postgresql.Insert | sqlite.In
 
 
 def insert_many(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert rows that have the same columns; for no rows nothing is sent.
+    """Insert rows that have the same columns, two at least; for no rows nothing is sent.
 
     Many rows go to PostgreSQL by binary COPY, which costs client and server half as much as text.
     """
@@ -35,7 +35,7 @@ def insert_many(connection: Connection, table: Table, rows: Sequence[Row]) -> No
         return
     columns = (*rows[0],)
     statement = f"COPY {table.name} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
-    values = _values(columns)
+    values = itemgetter(*columns)
     with driver_of(connection) as driver, driver.cursor().copy(statement) as copy:
         copy.set_types(_kinds(table, columns))
         for row in rows:
@@ -85,7 +85,7 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Row], conflict:
             statement = _statement(table, columns, _marks(table, columns, 0), conflict)
             driver.executemany(statement, [values(row) for row in rows])
         else:
-            values = _values(columns)
+            values = itemgetter(*columns)
             statement = _statement(table, columns, _marks(table, columns, count), conflict)
             driver.write(statement, [*chain.from_iterable(map(values, rows))])
 
@@ -103,16 +103,10 @@ def driver_of(connection: Connection) -> Iterator[Any]:
         ) from error
 
 
-def _values(columns: tuple[str, ...]) -> Callable[[Row], tuple[Any, ...]]:
-    if len(columns) == 1:
-        return lambda row: (row[columns[0]],)
-    return itemgetter(*columns)
-
-
 @lru_cache(maxsize=64)  # One entry a table; each rebuild makes tables of its own.
 def _values_of_sqlite(table: Table, columns: tuple[str, ...]) -> Callable[[Row], Sequence[Any]]:
     """Return a function that makes a tuple of a row for SQLite, where ids are text."""
-    values = _values(columns)
+    values = itemgetter(*columns)
     ids = [index for index, name in enumerate(columns) if isinstance(table.c[name].type, Uuid)]
     if not ids:
         return values

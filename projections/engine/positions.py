@@ -48,6 +48,13 @@ class Position(Struct, frozen=True):
     failure: str | None
     failed_at: datetime | None
 
+    @property
+    def ref(self) -> EventRef | None:
+        """The event that stood there, None before the first one."""
+        if self.stream_id is None:
+            return None
+        return EventRef(self.position, self.stream_id, self.stream_version)
+
 
 STORED = Stored(Position, version=Integer, stream_version=Integer)
 
@@ -185,25 +192,15 @@ def lags(source: Source) -> list[Lag]:
 def models_to_rebuild(source: Source, models: Sequence[ReadModel]) -> list[ReadModel]:
     """Return the models to rebuild: never built, of another version, or built from another log."""
     known = source.positions.all(source.database)
-    holds = cache(partial(_holds, source.log))  # Nearly all stand at the same event.
+    holds = cache(partial(belongs, source.log))  # Nearly all stand at the same event.
 
     def is_current(at: Position | None, version: int) -> bool:
-        return at is not None and at.version == version and holds(*_event_at(at))
+        return at is not None and at.version == version and holds(at.ref)
 
     return [it for it in models if not is_current(known.get(it.name), it.version)]
 
 
-def belongs(log: Log, position: Position) -> bool:
-    """Tell whether the log still holds, at this position, the event that the follower saw there."""
-    return _holds(log, *_event_at(position))
-
-
-def _event_at(at: Position) -> tuple[int, UUID | None, int]:
-    return at.position, at.stream_id, at.stream_version
-
-
-def _holds(log: Log, position: int, *event: UUID | int | None) -> bool:
-    if position == 0:
-        return True
-    found = log.recorder.select_notifications(position, 1, stop=position)
-    return [(each.originator_id, each.originator_version) for each in found] == [event]
+def belongs(log: Log, seen: EventRef | None) -> bool:
+    """Tell whether the log still holds the event that a follower saw; None: it saw none."""
+    rows = log.stored(seen.position - 1, 1) if seen is not None else []
+    return seen is None or [each.ref for each in rows] == [seen]

@@ -24,7 +24,6 @@ class Projector(Consumer):
         self.unused = unused_by(models)
 
     def follow(self, connection: Any, batch: Batch) -> None:
-        """Write a batch into every read model."""
         for model in self.members.values():
             model.follow(connection, batch)
 

@@ -37,13 +37,11 @@ _position = attrgetter("position")
 class Batch:
     """Events in the order of the log; each read model takes the kinds that it uses.
 
-    `rows` has all of them, or the rows of the log where a consumer reads those as they are stored.
-    They are what there is after one position and up to another, where these are given.
+    `rows` has all that there is after one position and up to another, or the rows of the log where
+    a consumer reads those as they are stored.
     """
 
-    def __init__(
-        self, rows: Sequence[Recorded], after: int | None = None, until: int | None = None
-    ) -> None:
+    def __init__(self, rows: Sequence[Recorded], after: int, until: int) -> None:
         self.rows, self.after, self.until = rows, after, until
 
     @cached_property
@@ -184,7 +182,6 @@ class Snapshot(ReadModel, Generic[R]):
         self.write(connection, [*found.values()])
 
     def write(self, connection: Connection, aggregates: Sequence[Root]) -> None:
-        """Write the rows of aggregates."""
         rows = map(self._row_of, aggregates)
         values = [{**self.stored.row(each), **self.derived(each)} for each in rows]
         upsert(connection, self.rows, values)

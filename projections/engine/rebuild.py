@@ -11,7 +11,7 @@ from threading import Event
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from domain.log.log import EventRef, Log, Stretch
+from domain.log.log import EventRef, Log
 from projections.engine.database import Database, is_outage
 from projections.engine.positions import Source
 from projections.engine.read_model import BATCH_EVENTS_MAX, Batch, ReadModel, unused_by
@@ -67,12 +67,11 @@ class Filling:
         """Fill all tables up to a position; if that fails, drop them all."""
         try:
             while self.fresh and (self.last is None or self.last.position < until):
-                stretch = _read(log, self.last, until, self.fresh.values())
-                if stretch.last is None:
+                if (found := _read(log, self.last, until, self.fresh.values())) is None:
                     break
-                self._follow(_batch(stretch, self.last))
-                self.last = stretch.last
-                progress(self.last.position, until)
+                batch, self.last = found
+                self._follow(batch)
+                progress(batch.until, until)
         except BaseException:
             self.discard()
             raise
@@ -177,11 +176,10 @@ def _replace(source: Source, model: ReadModel, fresh: ReadModel, last: EventRef 
         live = source.positions.get(connection, model.name, locked=True)
         goal = live.position if live is not None and live.failure is None else 0
         while last is None or last.position < goal:  # What the live model has read meanwhile.
-            stretch = _read(source.log, last, goal, [fresh])
-            if stretch.last is None:
+            if (found := _read(source.log, last, goal, [fresh])) is None:
                 break
-            fresh.follow(connection, _batch(stretch, last))
-            last = stretch.last
+            batch, last = found
+            fresh.follow(connection, batch)
         _swap(connection, fresh)
         source.positions.start(connection, model.name, model.version, last)
     return last.position if last is not None else 0
@@ -195,12 +193,11 @@ def _swap(connection: Connection, fresh: ReadModel) -> None:
             connection.execute(text(f'ALTER TABLE "{new}" RENAME TO "{old}"'))
 
 
-def _batch(stretch: Stretch, before: EventRef | None) -> Batch:
-    assert stretch.last is not None
-    after = before.position if before is not None else 0
-    return Batch(stretch.events, after, stretch.last.position)
-
-
-def _read(log: Log, last: EventRef | None, until: int, models: Iterable[ReadModel]) -> Stretch:
+def _read(
+    log: Log, last: EventRef | None, until: int, models: Iterable[ReadModel]
+) -> tuple[Batch, EventRef] | None:
     after = last.position if last is not None else 0
-    return log.follow(after, BATCH_EVENTS_MAX, unused_by(models), until)
+    stretch = log.follow(after, BATCH_EVENTS_MAX, unused_by(models), until)
+    if stretch.last is None:
+        return None
+    return Batch(stretch.events, after, stretch.last.position), stretch.last

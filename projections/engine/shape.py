@@ -81,7 +81,6 @@ class Shape(Struct):
         return cls(**{name: _attribute(sources, name) for name in names}, **given)
 
     def facts(self) -> Mapping[str, Any]:
-        """Return the fields by name."""
         fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
         return {name: value for name, value in fields if value is not UNSET}
 
@@ -190,7 +189,6 @@ class Stored(Generic[S]):
         ]
 
     def row(self, thing: S) -> dict[str, Any]:
-        """Return the values of the columns."""
         row: dict[str, Any] = {}
         for name, columns, form, parts, _ in self._fields:
             value = getattr(thing, name)

@@ -25,7 +25,7 @@ def differences(
             return [f"read model {model.name} was never built"]
         if position.failure is not None:
             return [f"read model {model.name} stopped: {position.failure}"]
-        if not belongs(log, position):
+        if not belongs(log, position.ref):
             return [f"read model {model.name} stands on an event that the log does not have"]
         filling = Filling(database, [model])
         filling.run(log, position.position, progress)

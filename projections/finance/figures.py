@@ -184,7 +184,6 @@ class Figures:
         return self._all(statement.offset(offset).limit(limit))
 
     def every_statement(self, month: str) -> Iterator[Found]:
-        """Yield all statements of a month, a few at a time."""
         for offset in count(0, DOWNLOAD_ROWS):
             found = self.statements(month, offset, DOWNLOAD_ROWS)
             yield from found
@@ -198,13 +197,11 @@ class Figures:
         return self._one(statement.order_by(_STATEMENT.c.month.desc()).limit(1))
 
     def statements_of(self, organization_id: UUID, limit: int) -> list[Found]:
-        """Return the newest statements of an organization."""
         own = _STATEMENT.c.organization_id == organization_id
         statement = select(_STATEMENT).where(own).order_by(_STATEMENT.c.month.desc())
         return self._all(statement.limit(limit))
 
     def lines(self, organization_id: UUID, month: str) -> list[Found]:
-        """Return the lines of a statement, one for each kind."""
         own = _LINE.c.organization_id == organization_id
         return self._all(select(_LINE).where(own, _LINE.c.month == month).order_by(_LINE.c.kind))
 
@@ -235,7 +232,6 @@ class Figures:
         return None
 
     def audit(self) -> Found | None:
-        """Return the newest nightly audit."""
         return self._one(select(AUDITS.table).order_by(AUDITS.table.c.at.desc()).limit(1))
 
     # What was earned.

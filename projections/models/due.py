@@ -236,7 +236,6 @@ class DueList(ReadModel):
         return _read(run(connection, self._fees, **values))
 
     def knows(self, connection: Connection, stream_id: UUID) -> bool:
-        """Tell whether a stream has work in this list."""
         return run(connection, self._any, of=stream_id).fetchone() is not None
 
     def items_of(self, connection: Connection, organization_id: UUID) -> int:
@@ -251,7 +250,6 @@ class DueList(ReadModel):
         return _read(connection.execute(found))
 
     def oldest(self, connection: Connection) -> datetime | None:
-        """Return when the oldest of these began."""
         columns = self.rows.c
         oldest = select(func.min(columns.begun_at)).where(columns.part == WHOLE)
         begun_at: int | None = connection.execute(oldest).scalar_one()

@@ -29,12 +29,10 @@ class Erasures(ReadModel):
     uses = (Erasure.Made,)
 
     def build(self) -> Sequence[Table]:
-        """Define the table, which is small."""
         self.rows = self.table("erasures", *STORED.columns("position"))
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Insert a row for each erasure."""
         made = ((position, event) for position, event in batch if isinstance(event, Erasure.Made))
         rows = [_Row(position, event.organization_id, event.parts) for position, event in made]
         insert_many(connection, self.rows, [*map(STORED.row, rows)])

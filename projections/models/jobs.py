@@ -96,7 +96,6 @@ class JobCounts(Struct):
         )
 
     def follow(self, event: Event) -> None:
-        """Count what an event says."""
         match event:
             case BulkJob.ItemsCompleted():
                 self.completed_count += len(event.indexes)
@@ -119,12 +118,10 @@ class JobCounts(Struct):
 
     @property
     def processed_count(self) -> int:
-        """How many items have an outcome."""
         return self.completed_count + self.failed_count
 
     @property
     def refunded_micros(self) -> int:
-        """What was refunded so far."""
         lost_count = self.failed_count + self.cancelled_count
         return lost_count * self.item_price_micros + self.by_hand_micros
 
@@ -163,13 +160,13 @@ class Jobs(ReadModel):
     uses = (BulkJob.Event, BulkJob.RefundedByHand, Erasure.Made, Organization.SandboxReset)
 
     def build(self) -> Sequence[Table]:
-        """Define the tables and the statements that run often."""
         parts = PARTS.columns("job_id", "position")
         self.jobs, self.settlements = self._rows(), self.table("job_settlements", *parts)
         columns = self.jobs.c
+        self._shown = select(*(columns[name] for name in STORED.names))
         self._one = HotStatement(_whole_job(self.jobs, self.settlements))
         own = columns.id == bindparam("job"), columns.organization_id == bindparam("organization")
-        self._counts = HotStatement(select(*(columns[name] for name in STORED.names)).where(*own))
+        self._counts = HotStatement(self._shown.where(*own))
         self._build_lists()
         return [self.jobs, self.settlements]
 
@@ -190,10 +187,8 @@ class Jobs(ReadModel):
         )
 
     def _build_lists(self) -> None:
-        """Build the statements of batches and of lists once."""
         columns = self.jobs.c
-        known = select(*(columns[name] for name in STORED.names))
-        self._known = HotStatement(known.where(OneOf(columns.id, "jobs")))
+        self._known = HotStatement(self._shown.where(OneOf(columns.id, "jobs")))
         change = self.jobs.update().where(columns.id == bindparam("job"))
         self._change = change.values({name: bindparam(f"new_{name}") for name in CHANGING})
         self._all = self._list_of()
@@ -207,8 +202,7 @@ class Jobs(ReadModel):
         found = select(columns.position).where(theirs, OneOf(columns.month, "months"), *conditions)
         found = found.order_by(columns.position.desc())
         found = found.limit(bindparam("most")).offset(bindparam("skipped"))
-        shown = select(*(columns[name] for name in STORED.names))
-        shown = shown.where(theirs, columns.position.in_(found))
+        shown = self._shown.where(theirs, columns.position.in_(found))
         page = HotStatement(shown.order_by(columns.position.desc()))
         return HotStatement(counted.group_by(columns.month)), page
 
@@ -311,12 +305,11 @@ class Jobs(ReadModel):
     ) -> list[JobCounts]:
         """Return the jobs of one organization or of all, newest first; unfinished: oldest first."""
         columns = self.jobs.c
-        shown = select(*(columns[name] for name in STORED.names))
         if unfinished:
-            ordered = shown.where(columns.finished_at.is_(None))
+            ordered = self._shown.where(columns.finished_at.is_(None))
             ordered = ordered.order_by(columns.created_at, columns.position)
         else:
-            ordered = shown.order_by(columns.position.desc())
+            ordered = self._shown.order_by(columns.position.desc())
         if organization_id is not None:
             ordered = ordered.where(columns.organization_id == organization_id)
         return [*map(STORED.read, connection.execute(ordered))]
@@ -331,7 +324,7 @@ def row_of(job: BulkJob) -> JobRow:
         cancelled_count=job.cancelled_count,
         by_hand_micros=sum(each.refund.amount_micros for each in job.by_hand),
         finished_at=job.finished_at,
-        moved_at=job.last_event_at,
+        moved_at=job.modified_on,
     )
     settlements = [Settlement(*_outcome(event)) for event in job.settlements]
     return JobRow(**asdict(counts), numbers=job.created.personal, settlements=settlements)
@@ -340,7 +333,6 @@ def row_of(job: BulkJob) -> JobRow:
 def _outcome(
     event: BulkJob.ItemsCompleted | BulkJob.ItemsFailed,
 ) -> tuple[list[int], list[str] | None, Sealed | None]:
-    """Return what a settlement is made of."""
     if isinstance(event, BulkJob.ItemsFailed):
         return event.indexes, event.errors, None
     return event.indexes, None, event.personal

@@ -88,7 +88,7 @@ class LinkRow(Struct):
     def texts(self) -> str:
         """Return every text by which the link is searched, joined for one index."""
         plans = [each.plan.name for each in self.current_activations]
-        folded = (fold(each).replace(BETWEEN, " ") for each in (self.name or "", *plans))
+        folded = (each.casefold().replace(BETWEEN, " ") for each in (self.name or "", *plans))
         return BETWEEN.join((self.iccid, str(self.id), *folded))
 
     def follow(self, event: Link.Event) -> None:
@@ -140,11 +140,6 @@ def _order(link: Any, sort: str) -> Sequence[ColumnElement[Any]]:
     return *(key for name, key in keys.items() if name in sort), way(link.position)
 
 
-def fold(text: str) -> str:
-    """Return a text in a form in which texts that differ only in case are equal."""
-    return text.casefold()
-
-
 Sort = Literal["created_at", "-created_at", "expires_at", "-expires_at"]
 SORTS: Sequence[Sort] = get_args(Sort)
 
@@ -182,7 +177,6 @@ class Links(ReadModel):
     uses = (Link.Event, Erasure.Made, Organization.SandboxReset)
 
     def build(self) -> Sequence[Table]:
-        """Define the tables and the statements that run often."""
         self.index_of_texts = trigram_index(self.named("links_by_texts"), "texts")
         self.rows = self.table(
             "links",
@@ -294,20 +288,12 @@ class Links(ReadModel):
             connection.execute(theirs.where(link.id == link_id).values(number=number))
 
     def _write(self, connection: Connection, rows: Iterable[LinkRow]) -> None:
-        values = [
-            {
-                **STORED.row(row),
-                "network": row.network,
-                "texts": row.texts(),
-            }
-            for row in rows
-        ]
-        upsert(connection, self.rows, values)
+        values = ({"network": row.network, "texts": row.texts()} | STORED.row(row) for row in rows)
+        upsert(connection, self.rows, [*values])
 
     def _write_plans(
         self, connection: Connection, rows: Iterable[LinkRow], had: Mapping[UUID, set[UUID]]
     ) -> None:
-        """Write which plans the links have got and lost."""
         got, lost = list[dict[str, Any]](), list[dict[str, Any]]()
         for row in rows:
             key = {"organization_id": row.organization_id, "position": row.position}
@@ -357,7 +343,7 @@ class Links(ReadModel):
             if key not in self._pages:  # Building one takes longer than running it.
                 self._pages[key] = self._page(sort, given)
             bound = {n: to_micros(v) if isinstance(v, datetime) else v for n, v in given.items()}
-            term = fold(wanted.search or "")
+            term = (wanted.search or "").casefold()
             bound["text"] = "" if BETWEEN in term else pattern(term)  # No text is empty.
             span = {"offset": part.start, "limit": part.stop - part.start}
             bound |= {"organization": organization_id, "also": [*also], **span}

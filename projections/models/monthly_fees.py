@@ -19,14 +19,12 @@ class FeeBook(ReadModel):
     uses = (MonthlyFee.Due,)
 
     def build(self) -> Sequence[Table]:
-        """Define the table."""
         keys = ("organization_id", Uuid()), ("month", String())
         columns = (Column(name, kind, primary_key=True) for name, kind in keys)
         self.rows = self.table("monthly_fees", *columns)
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Insert the months of new fees."""
         due = (event for _, event in batch if isinstance(event, MonthlyFee.Due))
         rows = [{"organization_id": it.organization_id, "month": it.month} for it in due]
         insert_many(connection, self.rows, rows)

@@ -40,7 +40,6 @@ class Proposals(ReadModel):
         return [self.rows, self.days]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Add what is new, then remove what is decided."""
         rows = [
             {"id": event.originator_id, "position": position}
             for position, event in batch

@@ -106,8 +106,7 @@ class WebhookMessages(ReadModel):
         return [self.rows, self.thresholds]
 
     def follow(self, connection: Connection, batch: Batch) -> None:
-        """Write the messages of a batch."""
-        if batch.after is None or batch.after != self._known_at:
+        if batch.after != self._known_at:
             columns = self.thresholds.c
             known = connection.execute(select(columns.organization_id, columns.threshold_micros))
             self._known = {owner.int: micros for owner, micros in known}

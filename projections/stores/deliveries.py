@@ -255,7 +255,6 @@ class Deliveries:
         return select(states.organization_id, states.endpoint_id, due).where(is_open)
 
     def _earliest(self) -> ScalarSelect[Any]:
-        """Select the moment of the next attempt at an endpoint."""
         columns = self._rows.c
         return (
             select(columns.next_attempt_at)
@@ -266,8 +265,8 @@ class Deliveries:
             .scalar_subquery()
         )
 
-    def put_right(self, now: datetime) -> int:
-        """Let nothing wait longer than its pause, whatever clock has planned it; return how many.
+    def put_right(self, now: datetime) -> None:
+        """Let nothing wait longer than its pause, whatever clock has planned it.
 
         Only what lies ahead is read, along the index, but that may be all retries of a day. So call
         this when a clock may have been set back, not at each tick.
@@ -279,12 +278,9 @@ class Deliveries:
         some = exists().where(rows.endpoint_id == states.endpoint_id, ahead)
         found = self._database.all(select(states.endpoint_id).where(some))
         change, late = self._rows.update().values(next_attempt_at=latest), rows.next_attempt_at
-        return sum(
-            change_in_parts(
-                self._database, change, late > latest, late, and_(rows.endpoint_id == each, ahead)
-            )
-            for (each,) in found
-        )
+        for (each,) in found:
+            here = and_(rows.endpoint_id == each, ahead)
+            change_in_parts(self._database, change, late > latest, late, here)
 
     def release(self) -> None:
         """Release all leases. Call this only while no other process runs."""
@@ -325,7 +321,6 @@ class Deliveries:
         return [*map(STORED.read, found)], total
 
     def get(self, organization_id: UUID, endpoint_id: UUID, delivery_id: UUID) -> Delivery | None:
-        """Return one delivery of an endpoint."""
         columns = self._rows.c
         this = and_(
             columns.id == delivery_id,
@@ -356,20 +351,14 @@ class Deliveries:
     def sums(self) -> dict[UUID, Sums]:
         """Count by endpoint. Only for operators, because it reads all rows."""
         rows, states = self._rows.c, self._states.c
-        pending, failed = (
-            func.count().filter(rows.status == each) for each in ("pending", "failed")
-        )
-        counted = select(rows.endpoint_id, pending, failed).group_by(rows.endpoint_id)
-        health = select(states.endpoint_id, states.failures, states.failing_since)
-        with self._database.reading() as connection:
-            counts = {each[0]: (each[1], each[2]) for each in connection.execute(counted)}
-            found = connection.execute(health).all()
-        sums = {}
-        for endpoint_id, failures, micros in found:
-            waiting, lost = counts.get(endpoint_id, (0, 0))
-            since = from_micros(micros)
-            sums[endpoint_id] = Sums(waiting, lost, failures, since)
-        return sums
+        counts = (func.count().filter(rows.status == each) for each in ("pending", "failed"))
+        facts = (states.endpoint_id, *counts, states.failures, states.failing_since)
+        each_one = self._states.outerjoin(self._rows, rows.endpoint_id == states.endpoint_id)
+        sums = select(*facts).select_from(each_one).group_by(states.endpoint_id)
+        return {
+            each[0]: Sums(each[1], each[2], each[3], from_micros(each[4]))
+            for each in self._database.all(sums)
+        }
 
     def backlog(self) -> tuple[int, datetime | None]:
         """Return the number of pending deliveries, and the oldest due time at a sound endpoint.

@@ -140,11 +140,9 @@ class ReadingSchedule:
         )
 
     def set_next_end(self, link_id: UUID, ends_at: datetime | None) -> None:
-        """Set when the next end of a plan must be announced."""
         self._write(self._set_end, link=link_id, new_ends_at=_micros(ends_at))
 
     def drop(self, link_id: UUID) -> None:
-        """Stop reading a link."""
         self._write(self._drop, link=link_id)
 
     def oldest(self, networks: Sequence[str]) -> Mapping[str, datetime]:

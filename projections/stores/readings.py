@@ -106,6 +106,12 @@ class SqlReadings:
             rows = self._database.rows(self._search, **values)
         return sorted(as_id(link_id) for (link_id,) in rows)
 
+    def links_of(self, organization_id: UUID, number: str) -> set[UUID]:
+        """Return the links that have a number at their network; an error of the database raises."""
+        columns = self._rows.c
+        mine = (columns.organization_id == organization_id, columns.msisdn == number)
+        return {each.link_id for each in self._database.all(select(columns.link_id).where(*mine))}
+
     def forget(self, before: datetime, organization_id: UUID | None = None) -> int:
         """Forget links with anything stored that is older than a moment; return how many."""
         columns, oldest = self._rows.c, to_micros(before)

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Reference, Wallet, wallet_id
 from domain.log.log import Log
-from domain.lookups.bulk_job import BulkJob
+from domain.lookups.bulk_job import BulkJob, slice_count
 from domain.lookups.number_lookup import NumberLookup
 from domain.money import format_amount
 from domain.personal import Sealed
@@ -36,7 +36,7 @@ def append_jobs(log: Log, organization: UUID, count: int, items: int) -> None:
     for _ in range(count):
         job = _job(organization, items)
         wallet.book([new_charge()], cause())
-        for slice_index in range(job.slice_count):
+        for slice_index in range(slice_count(job.created)):
             job.start_slice(slice_index, cause())
             indexes = job.open_items(slice_index)
             job.complete_items(slice_index, indexes, _sealed(len(indexes) * ANSWER_BYTES), cause())

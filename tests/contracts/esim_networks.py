@@ -7,7 +7,7 @@ from typing import Any
 
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
 from app.adapters.networks.airalo.network import Airalo
-from app.adapters.networks.bics.network import BicsNetwork, Profiles
+from app.adapters.networks.bics.network import BicsNetwork
 from app.adapters.networks.bics.session import Session
 from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
@@ -142,8 +142,6 @@ class ScriptedSide(FarSide):
 
 
 class BicsSide(ScriptedSide):
-    """The adapter of BICS over real sockets to its scripted server."""
-
     slow = ProviderPlan(bics.SLOW_PLAN, data_mb=1_000, validity_days=7)
     product = bics.PRODUCT
     reactivates = True
@@ -156,8 +154,7 @@ class BicsSide(ScriptedSide):
         api = RemoteApi("bics", self.server.url, clock=self.server.now)
         self._apis.append(api)
         session = Session(api, bics.USERNAME, bics.PASSWORD)
-        profiles = Profiles(bics.ROAMING_PROFILE, bics.APN_GROUP)
-        return BicsNetwork(session, profiles, self.server.now)
+        return BicsNetwork(session, self.server.now, bics.ROAMING_PROFILE, bics.APN_GROUP)
 
     def forward(self, by: timedelta) -> None:
         self.server.forward(by)
@@ -168,8 +165,6 @@ class BicsSide(ScriptedSide):
 
 
 class EsimGoSide(ScriptedSide):
-    """The adapter of eSIM Go over real sockets to its scripted server."""
-
     slow = ProviderPlan(EsimGoServer.slow, data_mb=1_000, validity_days=7)
 
     def __init__(self, _: Path) -> None:
@@ -199,8 +194,6 @@ class EsimGoSide(ScriptedSide):
 
 
 class AiraloSide(ScriptedSide):
-    """The adapter of Airalo over real sockets to its scripted server."""
-
     slow = ProviderPlan(AiraloServer.slow, data_mb=1_000, validity_days=7)
 
     def __init__(self, _: Path) -> None:

@@ -43,7 +43,6 @@ class Ask:
     timeout_s: float
 
     def call(self, name: str) -> object:
-        """Make a call."""
         at, until = (self.order.placed_at,) * 2 if self.order is not None else (None, None)
         arguments: dict[str, tuple[object, ...]] = {
             "usage": (self.endpoint_id,),

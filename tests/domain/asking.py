@@ -47,9 +47,7 @@ class Customer:
 
     def at_network(self, link_id: UUID) -> LinkStatus:
         """Return the status that the network has."""
-        endpoint_id = self.link(link_id).endpoint_id
-        assert endpoint_id is not None
-        return self.simulator.usage(endpoint_id, timeout_s=1.0).status
+        return self.simulator.usage(self.link(link_id).endpoint, timeout_s=1.0).status
 
     def recorded(self) -> list[Recorded]:
         return self.process.log.read(0, 10_000)

@@ -5,7 +5,7 @@ import re
 import phonenumbers
 import pytest
 
-from domain.regions import REGIONS, country_name, is_country, region_of, regions_of
+from domain.regions import REGIONS, country_name, is_country, regions_of
 
 COUNTRIES = sorted(country for region in REGIONS.values() for country in region.countries)
 
@@ -13,9 +13,7 @@ COUNTRIES = sorted(country for region in REGIONS.values() for country in region.
 def test_each_of_the_249_codes_of_iso_3166_and_xk_is_in_exactly_one_region() -> None:
     assert len(COUNTRIES) == len(set(COUNTRIES)) == 250
     assert all(re.fullmatch("[A-Z]{2}", country) for country in COUNTRIES)
-    assert all(
-        region_of(country) == code for code in REGIONS for country in REGIONS[code].countries
-    )
+    assert all(regions_of([each]) == [code] for code in REGIONS for each in REGIONS[code].countries)
 
 
 def test_every_country_that_has_phone_numbers_is_known() -> None:
@@ -39,9 +37,7 @@ def test_the_countries_of_a_region_are_sorted() -> None:
     ],
 )
 def test_the_odd_cases_are_where_the_module_says(region: str, countries: str) -> None:
-    assert {country: region_of(country) for country in countries.split()} == dict.fromkeys(
-        countries.split(), region
-    )
+    assert all(regions_of([each]) == [region] for each in countries.split())
 
 
 def test_the_regions_of_countries_come_once_each_in_the_order_of_the_regions() -> None:
@@ -53,8 +49,6 @@ def test_the_regions_of_countries_come_once_each_in_the_order_of_the_regions() -
 @pytest.mark.parametrize("code", ["", "de", "DE ", "DEU", "EU", "UK", "AN", "SU", "ZZ", "001"])
 def test_what_is_no_country_is_told_apart_and_has_neither_region_nor_name(code: str) -> None:
     assert not is_country(code)
-    with pytest.raises(KeyError):
-        region_of(code)
     with pytest.raises(KeyError):
         regions_of(["DE", code])
     with pytest.raises(KeyError):

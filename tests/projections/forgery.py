@@ -86,7 +86,8 @@ class Forger:
         self.log = log or Paper()
         self.write = self.log.write
         self.cause = Cause(utc_now(), "request-1")
-        self.write(*self._all(Ledger.open("USD", self.cause)))
+        opened = Ledger.begin(Ledger.Opened, self.cause, Ledger.id_of(), currency="USD")
+        self.write(*self._all(opened))
         self.wallet = self.account()
         self.organization_id = self.wallet.organization_id
 
@@ -232,5 +233,4 @@ class Forger:
 
 
 def forged(event: E, **changes: Any) -> E:
-    """Return an event that differs in some fields."""
     return replace(event, **changes)

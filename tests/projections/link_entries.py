@@ -66,7 +66,6 @@ def asked_link(
 def asked_change(
     link: Link, remove: Sequence[UUID], plans: Sequence[BoughtPlan], cause: Cause
 ) -> PlanChange:
-    """A change of the plans of a link that was asked for."""
     removals = [Removal(each, link.activations[each].plan) for each in remove]
     facts = {"organization_id": link.organization_id, "link_id": link.id, "removals": removals}
     terms = {"plans": plans, "currency": "USD", "deadline": cause.at + SOON}
@@ -89,7 +88,6 @@ def do_step(change: PlanChange, link: Link, addon_id: str, cause: Cause) -> None
 def due_fee(
     owner: UUID, month: str, links: Sequence[UUID], cause: Cause, fee_micros: int
 ) -> MonthlyFee:
-    """A monthly fee that has fallen due."""
     return MonthlyFee.fall_due(
         owner, month, cause, fee_micros=fee_micros, link_ids=links, currency="USD"
     )

@@ -83,7 +83,6 @@ class LinkForger(Forger):
         return link
 
     def activation(self, link: Link) -> Sequence[Event]:
-        """The endpoint and the activation."""
         endpoint = Endpoint("endpoint-1", link.iccid, str(link.id), "addon-1")
         link.activate(endpoint, LPA, self.cause, adopted=False)
         return link.collect_events()
@@ -140,7 +139,6 @@ class LinkForger(Forger):
         return self._only(link, kind)
 
     def does(self, link: Link, kind: type[Event], /, **facts: Any) -> int:
-        """Write any event of a link, whether it may come or not."""
         return self.write(self.fact(link, kind, **facts))
 
     def ask_for_change(
@@ -204,7 +202,6 @@ class LinkForger(Forger):
         return self._only(change, kind)
 
     def moves(self, change: PlanChange, kind: type[Event], **facts: Any) -> int:
-        """Write any event of a change, whether it may come or not."""
         return self.write(self.of_change(change, kind, **facts))
 
     def fee(self, count: int = 1, month: str = "") -> tuple[MonthlyFee, MonthlyFee.Due]:
@@ -221,7 +218,6 @@ class LinkForger(Forger):
         return fee, self._only(fee, MonthlyFee.Due)
 
     def _active(self) -> list[UUID]:
-        """Return the links that are active."""
         newest: dict[UUID, str] = {}
         for event in (decoded(row).event for row in self.log.rows):
             if isinstance(event, Link.Event) and (status := status_after(event)) is not None:

@@ -150,7 +150,6 @@ class LinkSteps:
         return self._record(Link.EndRequested, kind=kind, until=self.process.clock() + SOON)
 
     def keep(self) -> "LinkSteps":
-        """Give its end up."""
         return self._record(Link.EndKept)
 
     def finish(self) -> "LinkSteps":
@@ -288,7 +287,6 @@ def owe(
 def charge_fee(
     process: Process, organization_id: UUID, month: str, links: Sequence[UUID], **more: int
 ) -> MonthlyFee:
-    """Let the fee of a month fall due, and charge it."""
     fee, cause = owe(process, organization_id, month, links, **more), process.cause()
     fee.record_charged(cause)
     metadata = {"month": month, "charged_link_ids": [str(each) for each in links]}

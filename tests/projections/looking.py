@@ -15,12 +15,14 @@ from domain.log.log import Log, Recorded, Stretch
 from projections.engine.positions import Lag, Position, lags
 from projections.engine.projector import Projector
 from projections.engine.read_model import ReadModel
+from projections.models.links import LinkFilter, LinkRow
 from projections.models.wallets import Wallets
 from projections.timeline import TimelineEntry, timeline_of
 from tests.installation import Process
 
 T = TypeVar("T")
 Rows = dict[str, list[tuple[object, ...]]]
+ALL = LinkFilter()
 
 
 def place_of(process: Process, name: str) -> Position:
@@ -65,6 +67,14 @@ def projector_of(process: Process, *models: ReadModel) -> Projector:
 def timeline(process: Process, link_id: UUID) -> list[TimelineEntry]:
     entries = process.ask(process.transactions.about, link_id)
     return timeline_of(process.log, process.vault, process.log.get(Link, link_id), entries)
+
+
+def link_page(
+    process: Process, owner: UUID, wanted: LinkFilter = ALL, part: slice = slice(0, 99)
+) -> tuple[list[LinkRow], int]:
+    """Return a part of an organization's links as the log has them now, and how many match."""
+    process.projector.catch_up()
+    return process.links.page(process.views, owner, wanted, part)
 
 
 def statements(process: Process, question: Callable[[], object]) -> list[tuple[str, Any]]:

@@ -172,8 +172,8 @@ def _set_price(forger: LinkForger, micros: int) -> None:
 
 def _look_up(forger: LinkForger) -> None:
     before = Cause(forger.cause.at - timedelta(days=1), "before")
-    price = LookupPrice.open(before)
-    price.set(ITEM_MICROS, "USD", before)
+    price = LookupPrice.begin(LookupPrice.Opened, before, LookupPrice.id_of())
+    price.record(LookupPrice.Set, before, amount_micros=ITEM_MICROS, currency="USD")
     forger.write(*price.collect_events())
     for micros in (ITEM_MICROS, 12_000, 14_000):
         _set_price(forger, micros)

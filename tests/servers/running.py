@@ -18,7 +18,8 @@ from tests.servers.guard import Guard, is_running, pid_in
 COMMAND_S = 90.0
 # Below those of outgoing connections: nobody takes the port of a stopped server by chance. Each
 # process of the tests has its own and takes them in turn: no two servers are given the same.
-OWN = range(20_000 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), 32_000, 16)
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", f"gw{8 + os.getpid() % 8}")
+OWN = range(20_000 + int(WORKER[2:]), 32_000, 16)
 PORTS = itertools.cycle(random.sample(OWN, len(OWN)))
 
 

@@ -12,8 +12,6 @@ from tests.support.providers.server import ScriptedServer
 
 @dataclass(frozen=True)
 class Seen:
-    """One span."""
-
     name: str
     scope: str
     role: str
@@ -44,7 +42,6 @@ class Collector(ScriptedServer):
         return [each for body in self.bodies for each in _spans(body)]
 
     def of(self, trace_id: str) -> list[Seen]:
-        """Return the spans of one trace."""
         return [each for each in self.spans() if each.trace_id == trace_id]
 
 

@@ -25,12 +25,10 @@ class KeepingSender:
     _lock: Lock = field(default_factory=Lock)
 
     def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
-        """Keep what is sent."""
         with self._lock:
             self.told.append(Told(url, headers, body))
         return Sent(self.status, None, 1)
 
     def to(self, url: str) -> list[Told]:
-        """Return what was sent to a URL, oldest first."""
         with self._lock:
             return [each for each in self.told if each.url == url]

@@ -31,7 +31,6 @@ class LateNetwork:
 
     @property
     def is_waiting(self) -> bool:
-        """Tell whether a call is delayed."""
         return bool(self._waiting)
 
     def look(self) -> None:

@@ -121,7 +121,6 @@ class Lab(Customer):
         return self.link(link_id)
 
     def create(self, provider_plan_id: str = "eu-1", price: str = PRICE) -> Link:
-        """Ask for a link and let it be worked on."""
         return self.work(self.request(self.plan(provider_plan_id, price)))
 
     def request_change(
@@ -130,7 +129,7 @@ class Lab(Customer):
         """Ask for a change of plans as the web process does, all of it paid for."""
         new = uuid4()
         request = ChangeRequest(self.organization_id, link_id, remove, add, None)
-        command = replace(self.process.link_plans, offers=self._offer)
+        command = replace(self.process.link_plans, offers=self.offer)
         command._start(  # noqa: SLF001  # What comes before the wait.
             request, new, time.monotonic(), self.process.cause()
         )
@@ -168,7 +167,6 @@ class Lab(Customer):
         self.process.failing.expire(self.link(link_id))
 
     def expire_change(self, change_id: UUID) -> None:
-        """Fail a change as the request does that has waited long enough."""
         self.process.failing.expire(self.plan_change(change_id))
 
     def forget_faults(self) -> None:
@@ -209,7 +207,6 @@ class Lab(Customer):
         return 0
 
     def unfinished(self) -> list[Due]:
-        """Return what has not ended."""
         return self.process.ask(self.process.due_list.all)
 
     def settle(self) -> None:
@@ -242,8 +239,8 @@ class Lab(Customer):
 
         self.simulator.create_endpoint = silent
 
-    def _offer(self, _organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
-        return self._plans.get(plan_id)
+    def offer(self, _organization_id: UUID, plan_id: UUID) -> PlanTerms:
+        return self._plans[plan_id]
 
     def _wait(self, seconds: float) -> None:
         self.clock.forward(seconds=seconds)

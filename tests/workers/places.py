@@ -29,11 +29,9 @@ class Places:
 
     @property
     def is_waiting(self) -> bool:
-        """Tell whether what was planned has not happened."""
         return bool(self._happenings)
 
     def forget(self) -> None:
-        """Drop what was planned."""
         self._happenings = {}
 
     def passing(self, call: Callable[..., Any]) -> Callable[..., Any]:

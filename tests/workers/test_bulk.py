@@ -111,8 +111,8 @@ def test_twelve_who_cancel_at_once_beside_a_worker_give_back_once(
     told = list[tuple[int, int]]()
 
     def ask(asker: Process) -> None:
-        job = asker.bulk_cancel.load(organization_id, job_id)
-        cancelled = asker.bulk_cancel.run(job, asker.cause())
+        job = asker.bulk_jobs.load(organization_id, job_id)
+        cancelled = asker.bulk_jobs.cancel(job, asker.cause())
         told.append((cancelled.cancelled_count, cancelled.version))
 
     worker = installation.process(provider=CountingProvider())

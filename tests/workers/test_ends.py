@@ -4,14 +4,20 @@ A cancelled link has all that was left of its charges back, in the commit that e
 """
 
 from contextlib import suppress
-from dataclasses import replace
 from unittest.mock import patch
 from uuid import UUID
 
 import pytest
 
-from domain.accounts.refund_by_hand import HandRefund
-from domain.errors import CancelWindowOver, LinkBusy, LinkInUse, ProvisioningError, Refused
+from domain.accounts.refund_by_hand import NOTHING_LEFT, HandRefund
+from domain.errors import (
+    CancelWindowOver,
+    LinkBusy,
+    LinkInUse,
+    NotPossible,
+    ProvisioningError,
+    Refused,
+)
 from domain.links import driver
 from domain.links.link import EndKind, Link
 from domain.links.network import NetworkStatus, Usage
@@ -48,7 +54,6 @@ def refuse(lab: Lab, link_id: UUID, kind: EndKind, error: type[Refused]) -> Refu
 
 
 def seen(lab: Lab, usage: Usage) -> None:
-    """Let the network show another usage once."""
     show = lab.simulator.usage
 
     def shown(endpoint_id: str, *, timeout_s: float) -> Usage:
@@ -60,20 +65,20 @@ def seen(lab: Lab, usage: Usage) -> None:
 
 
 def test_what_was_given_back_by_hand_is_not_given_back_again(lab: Lab) -> None:
-    link = a_link(lab)
-    price, (change_id,) = link.requested.price, link.changes
-    addition = lab.plan_change(change_id).requested.additions[0]
-    assert price is not None
-    assert addition.price is not None
+    link = a_link(lab, topups=2)
+    paid = [(link.id, link.requested.price)]
+    paid += [(each, lab.plan_change(each).requested.additions[0].price) for each in link.changes]
+    bought = [(stream_id, price.transaction_id) for stream_id, price in paid if price is not None]
     accounts, cause = lab.process.accounts, lab.process.cause()
-    by_hand = HandRefund(price.transaction_id, "t-1", "a complaint", 1_500_000, {})
-    accounts.refund(link.id, by_hand, cause)
-    whole = replace(by_hand, transaction_id=addition.price.transaction_id, amount_micros=None)
-    accounts.refund(change_id, whole, cause)
+    for (stream_id, charge_id), micros in zip(bought, (1_500_000, None), strict=False):
+        accounts.refund(stream_id, HandRefund(charge_id, "t-1", "a complaint", micros, {}), cause)
     ended = lab.finish(link.id, "cancel").ended
     assert ended is not None
-    assert [each.amount_micros for each in ended.refunds] == [2_500_000]
+    assert [each.amount_micros for each in ended.refunds] == [2_500_000, 1_000_000]
     assert lab.wallet.balance_micros == WHOLE
+    for stream_id, charge_id in bought:
+        with pytest.raises(NotPossible, match=NOTHING_LEFT):
+            accounts.refund(stream_id, HandRefund(charge_id, "t-2", "more", None, {}), cause)
     assert check_log(lab.process.log).failures == []
 
 

@@ -38,7 +38,6 @@ def left_open(lab: Lab, work: Link | PlanChange, topic: str) -> None:
 
 @pytest.fixture
 def link(lab: Lab) -> Link:
-    """A link of that time."""
     lab.clock.forward(seconds=(WRITTEN_AT - lab.clock()).total_seconds() - 1)
     return lab.create()
 

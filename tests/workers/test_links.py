@@ -59,30 +59,6 @@ def test_a_look_for_a_lost_endpoint_may_fail_as_often_as_it_will(
     check(lab)
 
 
-@pytest.mark.parametrize("call", ["available_esims", "lpa", "create_endpoint"])
-@pytest.mark.parametrize("fault", [*UNKNOWN, *KILLS])
-def test_a_call_that_never_ends_well_ends_at_the_deadline_with_the_money_back(
-    lab: Lab, call: str, fault: str
-) -> None:
-    arm(lab.network, call, FAULTS[fault], times=20)
-    link = lab.create()
-    lab.settle()
-    link = lab.link(link.id)
-    was_done = call == "create_endpoint" and FAULTS[fault].when == "after"
-    assert (link.stage is Stage.ACTIVE) == was_done
-    check(lab)
-
-
-@pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
-def test_a_link_whose_reply_was_lost_is_active_only_with_its_code(lab: Lab, fault: str) -> None:
-    arm(lab.network, "lpa", FAULTS[fault], after_calls=1)
-    link = lab.create("sandbox-lost-reply")
-    assert lab.link(link.id).stage is Stage.ENDPOINT_REQUESTED
-    lab.settle()
-    assert lab.link(link.id).stage is Stage.ACTIVE
-    check(lab)
-
-
 def test_a_call_that_the_network_might_do_twice_is_made_once(lab: Lab) -> None:
     first = lab.create()
     lab.simulator.creates_once = lab.simulator.adds_once = False

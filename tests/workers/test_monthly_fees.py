@@ -12,6 +12,7 @@ import pytest
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
+from projections.engine import consumer
 from tests.faulty_network import Killed
 from tests.installation import (
     Installation,
@@ -48,7 +49,6 @@ clock = clock_at("2026-01-15 12:00")
 
 @pytest.fixture
 def other(installation: Installation, clock: SetClock) -> Process:
-    """Another process on the same files."""
     return installation.process(clock)
 
 
@@ -427,6 +427,7 @@ def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
     with monkeypatch.context() as patch:
         model = next(each for each in process.models if each.name == part)
         patch.setattr(model, "follow", broken)
+        patch.setattr(consumer, "RETRY_MAX_S", 0.05)
         activate(process, organization_id)
         process.projector.catch_up()
         bill(process)
@@ -474,8 +475,6 @@ def around(
 
 
 def failing(error: BaseException) -> Callable[[], object]:
-    """Return a function that raises this error."""
-
     def fail() -> None:
         raise error
 

@@ -10,7 +10,6 @@ from tests.app.watch.test_metrics import scrape
 from tests.installation import Installation, Process, SetClock, sqlite_only
 from tests.projections.looking import register
 from workers import nightly_audit
-from workers.schedule import AGAIN
 
 pytestmark = sqlite_only("the audit reads events, whatever holds them")
 
@@ -30,7 +29,7 @@ def audited(process: Process) -> int | None:
 
 def test_it_runs_once_a_night_from_two_o_clock_on(process: Process) -> None:
     process.time.now = process.time.now.replace(hour=1, minute=59)
-    assert process.nightly_audit.run() is None
+    assert process.nightly_audit.run() is False
     assert audited(process) is None
     process.time.forward(minutes=1)
     process.nightly_audit.run()
@@ -47,9 +46,9 @@ def test_it_goes_on_with_the_next_slice(process: Process, monkeypatch: pytest.Mo
     begun, make = list[None](), process.nightly_audit.witnesses
     process.nightly_audit.witnesses = lambda: begun.append(None) or make()
     monkeypatch.setattr(nightly_audit, "SLICE_S", -1.0)
-    assert (process.nightly_audit.run(), audited(process)) == (AGAIN, None)
+    assert (process.nightly_audit.run(), audited(process)) == (True, None)
     monkeypatch.setattr(nightly_audit, "SLICE_S", 60.0)
-    assert process.nightly_audit.run() is None
+    assert process.nightly_audit.run() is False
     assert (audited(process), len(begun)) == (0, 1)
 
 

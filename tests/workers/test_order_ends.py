@@ -1,16 +1,21 @@
 """Links of networks that sell by order end as far as each of these can end them."""
 
+from dataclasses import replace
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
+from msgspec import structs
 
+from domain.catalogue.file_errors import FileRefused
 from domain.errors import ProvisioningError
 from domain.links.esim import Esim
 from domain.links.link import Link
-from domain.links.network import NoSuchEndpoint
+from domain.links.network import NoSuchEndpoint, ProviderPlan
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from projections.audit.auditor import check_log
 from tests.order_network import SellingByOrder
+from tests.plan_files import take_over
 from tests.workers.link_checks import check_money
 from tests.workers.link_lab import DEPOSIT
 from tests.workers.order_lab import OrderLab, Orders
@@ -150,4 +155,28 @@ def test_a_network_that_is_not_configured_ends_nothing(orders: Orders) -> None:
     lab.restart()
     lab.clock.forward(seconds=timedelta(minutes=1).total_seconds())
     assert lab.finish(link.id, "end").state == "ended"
+    check(lab)
+
+
+def test_a_link_that_was_taken_over_goes_back_to_its_network(orders: Orders) -> None:
+    lab = orders()
+    bought, plans = lab.book.buy(ProviderPlan("eu-1", 1_000, 7)), [lab.plan(), uuid4()]
+    terms = {plans[0]: lab.offer(lab.organization_id, plans[0])}
+    terms[plans[1]] = structs.replace(terms[plans[0]], network="another")
+    sold = [{"plan_id": str(each), "bought_at": lab.clock().isoformat()} for each in plans]
+    entry = {"organization_id": str(lab.organization_id), "iccid": bought.iccid, "plans": sold[:1]}
+    process = lab.process
+    process.link_import = replace(process.link_import, terms=lambda: terms)
+    for wrong, line in (
+        ({"endpoint_id": "e-1"}, "endpoint_id: must be the ICCID on this network, or be left out"),
+        ({"plans": sold}, "plans[1].plan_id: is a plan of another network"),
+    ):
+        with pytest.raises(FileRefused) as refused:
+            take_over(process, process.cause(), entry | wrong)
+        assert refused.value.lines == [f"links[0]: {line}"]
+    assert take_over(process, process.cause(), entry).created == 1
+    (link,) = lab.books.every(Link)
+    ended = lab.finish(link.id, "cancel").ended
+    assert ended is not None
+    assert (ended.reason, ended.refunds) == ("cancelled", [])
     check(lab)

@@ -1,15 +1,19 @@
 """Whatever happens to an order, it becomes a link, goes back to the network, or is an incident."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from domain.cost import Cost
 from domain.errors import InsufficientBalance
+from domain.links.create import LinkRequest
 from domain.links.link import Link, Stage
 from domain.links.network import NoActivationCode
+from domain.money import parse_amount
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.order_network import SETTLES_AFTER, SHOWN_LATE
+from tests.workers.link_lab import DEPOSIT
 from tests.workers.network_faults import UNKNOWN, arm
 from tests.workers.order_lab import OrderLab, Orders, check_order_lab
 
@@ -23,7 +27,6 @@ def lose(lab: OrderLab, *, done: bool = True) -> Link:
 
 
 def until_called(lab: OrderLab, seconds: float = 5) -> None:
-    """Let the time-out of a call pass."""
     lab.clock.forward(seconds=seconds)
 
 
@@ -45,6 +48,15 @@ def test_an_order_is_paid_for_before_it_is_placed_and_brings_its_esim(orders: Or
     costs = [each.cost for each in lab.books.events if isinstance(each, Link.Activated)]
     assert costs == [bought.order.cost]
     check_order_lab(lab)
+
+
+def test_a_price_is_told_without_a_call(orders: Orders) -> None:
+    lab = orders()
+    wanted = LinkRequest(lab.organization_id, lab.plan(price="4.00"), None, None)
+    command = replace(lab.process.link_create, offers=lab.offer)
+    plan, left_micros = command.quote(wanted, lab.process.cause())
+    assert (plan.price_micros, left_micros) == (4_000_000, parse_amount(DEPOSIT) - 4_000_000)
+    assert lab.network.calls == []
 
 
 def test_a_refusal_of_the_wallet_does_not_fail_a_link_that_another_has_ordered(

@@ -48,7 +48,6 @@ SECRETS = ("secret-of-an-account", "cls_")
 
 
 def teach(server: ScriptedLookups) -> None:
-    """Let a provider know the valid numbers."""
     for number in VALID:
         facts = {"country_code": "ES", "national_format": number[3:]}
         told = {"mobile_country_code": "214", "mobile_network_code": "07"}

@@ -12,6 +12,7 @@ from domain.errors import IncompleteNetworkAnswer, ProvisioningError
 from domain.links.link import Link, Stage
 from domain.links.plan_change import PlanChange
 from domain.provider_errors import OutcomeUnknown, Unavailable
+from projections.audit.auditor import check_log
 from tests.domain.asking import together
 from tests.faulty_network import Killed
 from tests.installation import Process
@@ -53,7 +54,6 @@ class Saga(ABC):
         return saga_id not in {each.id for each in self.lab.unfinished()}
 
     def failure(self, saga_id: UUID) -> str | None:
-        """Return the code that it failed with."""
         failed = self.state(saga_id).failure
         return failed and failed.code
 
@@ -210,6 +210,15 @@ def test_a_call_that_is_held_up_until_all_is_over_is_undone_by_its_caller(
     assert lab.network.count(saga.undo) == 1
     assert "had ended; it is removed" in caplog.text
     check(lab)
+
+
+def test_what_its_caller_cannot_take_off_any_more_is_left_over(lab: Lab, change: Change) -> None:
+    change_id = change.begin()
+    lab.network.before(change.make, lambda: change.end_without_the_worker(change_id))
+    lab.network.before(change.undo, Unavailable("down"))
+    change.work(change_id)
+    assert len(lab.link(change.link_id).left_over) == lab.network.count(change.undo) == 1
+    assert check_log(lab.process.log).failures == []
 
 
 def test_what_another_worker_has_taken_over_is_made_once_and_left_there(

@@ -35,7 +35,6 @@ class ChainedLookup(LookupProvider):
         self._said_s: dict[str, float] = {}  # When the outage of a provider was logged last.
 
     def is_up(self) -> bool:
-        """Tell whether any provider lets calls through."""
         return any(each.is_up() for each in self._providers)
 
     def probe(self) -> None:

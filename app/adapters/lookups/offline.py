@@ -96,10 +96,7 @@ class OfflineLookup(LookupProvider):
         phonenumbers.PhoneMetadata.load_all()
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
-        """Return the facts of one E.164 number.
-
-        A number that is in no plan, or is written in another form than its plan has, is not valid.
-        """
+        """A number in no plan, or in another form than its plan has, is not valid."""
         found = self._found(organization_id, phone_number)
         # If two threads find it false, two timers run, which does no harm.
         if not self._will_forget:

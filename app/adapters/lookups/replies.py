@@ -4,7 +4,7 @@ import logging
 import re
 from typing import Any, Final, NoReturn, TypeVar
 
-from msgspec import ValidationError, convert
+from msgspec import Struct, ValidationError, convert
 
 from app.adapters.remote.exchange import (
     OddRecord,
@@ -13,7 +13,7 @@ from app.adapters.remote.exchange import (
     decode,
     path_of,
 )
-from domain.lookups.ports import Carrier, LineType
+from domain.lookups.ports import Carrier, LineType, NumberFacts
 from domain.provider_errors import NotAnswered, Unavailable
 
 LOOKUP_S: Final = 4.0  # For all tries at one provider; a request has time for two providers.
@@ -32,6 +32,23 @@ ODD_FIELDS_MAX: Final = 20  # Of one record; with more of them it is not underst
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
+
+
+class NumberData(Struct, kw_only=True):
+    """What replies tell of a number."""
+
+    phone_number: str
+    country_code: str | None = None
+    national_format: str | None = None
+
+
+class LineData(Struct):
+    """What they tell of its line. The codes may be numbers, and the country's a region as US."""
+
+    type: str | None = None
+    mobile_country_code: str | int | None = None
+    mobile_network_code: str | int | None = None
+    error_code: Any = None
 
 
 def read_record(provider: str, reply: Reply, kind: type[T]) -> T:
@@ -68,11 +85,6 @@ def text_of(value: str | None) -> str | None:
     return value.strip()[:TEXT_MAX] or None if value else None
 
 
-def country_of(value: str | None) -> str | None:
-    """Return an ISO 3166-1 alpha-2 code, or None."""
-    return value if value and COUNTRY.fullmatch(value) else None
-
-
 def codes_of(*values: object) -> tuple[str, ...]:
     """Return the values that have the form of an error code."""
     texts = [str(each) for each in values if each and isinstance(each, str | int)]
@@ -85,17 +97,22 @@ def reference_of(reply: Reply, header: str) -> str | None:
     return text if REFERENCE.fullmatch(text) else None
 
 
-def carrier_of(
-    kind: LineType, name: str | None, mcc: str | int | None, mnc: str | int | None
-) -> Carrier:
-    """Return the carrier of a number; only mobile lines keep codes, and only codes of digits.
+def facts_of(number: NumberData, kind: LineType, name: str | None, line: LineData) -> NumberFacts:
+    """Return the facts of a valid number; only mobile lines keep codes, and only codes of digits.
 
     A code sent as a number has lost its leading zeros, so it is kept only if it has three digits.
     """
-    country, network = _digits(mcc, MCC), _digits(mnc, MNC)
-    if kind != "mobile" or country is None:
-        country = network = None
-    return Carrier(text_of(name), kind, country, network)
+    mcc, mnc = _digits(line.mobile_country_code, MCC), _digits(line.mobile_network_code, MNC)
+    if kind != "mobile" or mcc is None:
+        mcc = mnc = None
+    region = number.country_code
+    return NumberFacts(
+        number.phone_number,
+        valid=True,
+        country_code=region if region and COUNTRY.fullmatch(region) else None,
+        national_format=text_of(number.national_format),
+        carrier=Carrier(text_of(name), kind, mcc, mnc),
+    )
 
 
 def _digits(value: str | int | None, pattern: re.Pattern[str]) -> str | None:

@@ -66,7 +66,6 @@ class SandboxLookup:
         self._scripted = scripted
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
-        """Play what is scripted, or a sandbox number, or return what `inner` answers."""
         how = self._scripted(organization_id, phone_number) or NUMBERS.get(phone_number)
         if how == _FIRST_ATTEMPT and self._count(organization_id, phone_number) == 1:
             how = "unavailable"

@@ -12,9 +12,10 @@ import msgspec
 from app.adapters.lookups.replies import (
     LOOKUP_S,
     PROBE_S,
-    carrier_of,
+    LineData,
+    NumberData,
     codes_of,
-    country_of,
+    facts_of,
     has_no_answer,
     read_record,
     reference_of,
@@ -49,14 +50,10 @@ NUMBER_CODES: Final = {"10002", "10016"}
 PORTED: Final = {"Y": True, "N": False}
 
 
-class CarrierData(msgspec.Struct):
-    """The carrier. The codes may be numbers, and the country code may be a region such as US."""
+class CarrierData(LineData):
+    """The carrier."""
 
     name: str | None = None
-    type: str | None = None
-    mobile_country_code: str | int | None = None
-    mobile_network_code: str | int | None = None
-    error_code: Any = None
 
 
 class PortingData(msgspec.Struct):
@@ -73,12 +70,9 @@ class PortingData(msgspec.Struct):
     state: str | None = None
 
 
-class NumberData(msgspec.Struct):
+class PhoneNumber(NumberData, kw_only=True):
     """A number. Replies have `valid_number`, although the documentation lacks it."""
 
-    phone_number: str
-    country_code: str | None = None
-    national_format: str | None = None
     valid_number: Any = None
     carrier: CarrierData | None = None
     portability: PortingData | None = None
@@ -87,7 +81,7 @@ class NumberData(msgspec.Struct):
 class NumberReply(msgspec.Struct):
     """The reply to a lookup."""
 
-    data: NumberData
+    data: PhoneNumber
 
 
 class Problem(msgspec.Struct):
@@ -101,11 +95,6 @@ class BalanceData(msgspec.Struct):
 
     available_credit: Decimal
     currency: str
-
-
-def bearer(key: str) -> dict[str, str]:
-    """Return the header of a bearer token (RFC 6750)."""
-    return {"Authorization": f"Bearer {key}"}
 
 
 class TelnyxLookup(LookupProvider):
@@ -122,14 +111,12 @@ class TelnyxLookup(LookupProvider):
         self.balance(timeout_s=PROBE_S)
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
-        """Return what the account can spend."""
         reply = self._api.read("GET", "/balance", timeout_s=timeout_s)
         require_ok(self.name, reply)
         data = decode(reply, BalanceData, "data")
         return balance_of(data.available_credit, data.currency)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
-        """Return what Telnyx knows of one number."""
         path = f"/number_lookup/{quote(phone_number, safe='')}"
         reply = self._api.read("GET", path, query={"type": "carrier"}, timeout_s=LOOKUP_S)
         reference = reference_of(reply, "x-request-id")
@@ -166,15 +153,7 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
     if carrier.error_code:
         has_no_answer(NAME, carrier.error_code, "$.data.carrier.error_code")
     kind = LINE_TYPES.get((carrier.type or "").lower().replace("_", " "), "unknown")
-    facts = NumberFacts(
-        phone_number,
-        valid=True,
-        country_code=country_of(number.country_code),
-        national_format=text_of(number.national_format),
-        carrier=carrier_of(
-            kind, carrier.name, carrier.mobile_country_code, carrier.mobile_network_code
-        ),
-    )
+    facts = facts_of(number, kind, carrier.name, carrier)
     details = Details(reference, portability=_portability(number.portability))
     return Found(facts, NAME, details=details if details != Details() else None)
 

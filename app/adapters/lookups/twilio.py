@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 from uuid import UUID
 
@@ -13,15 +13,15 @@ import msgspec
 from app.adapters.lookups.replies import (
     LOOKUP_S,
     PROBE_S,
-    carrier_of,
+    LineData,
+    NumberData,
     codes_of,
-    country_of,
+    facts_of,
     has_no_answer,
     read_record,
     reference_of,
     require,
     require_ok,
-    text_of,
 )
 from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import Busy, Malformed, Reply, balance_of, decode
@@ -52,23 +52,16 @@ NO_SUCH_NUMBER: Final = 20404  # Twilio's code; a 404 with another code means a 
 EXAMPLE: Final = "+14159929960"
 
 
-class LineTypeIntelligence(msgspec.Struct):
+class LineTypeIntelligence(LineData):
     """The reply of Line Type Intelligence; `type` is "unknown" or None if it does not know."""
 
-    type: str | None = None
     carrier_name: str | None = None
-    mobile_country_code: str | int | None = None
-    mobile_network_code: str | int | None = None
-    error_code: Any = None
 
 
-class PhoneNumber(msgspec.Struct):
+class PhoneNumber(NumberData, kw_only=True):
     """A number as Twilio answers; undocumented fields are ignored."""
 
-    phone_number: str
     valid: bool
-    country_code: str | None = None
-    national_format: str | None = None
     validation_errors: list[str] | None = None
     line_type_intelligence: LineTypeIntelligence | None = None
 
@@ -117,7 +110,6 @@ class TwilioLookup(LookupProvider):
         return balance_of(data.balance, data.currency)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
-        """Return what Twilio knows of one number."""
         reply = self._lookups.read(
             "GET", _path(phone_number), query={"Fields": FIELDS}, timeout_s=LOOKUP_S
         )
@@ -143,15 +135,7 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
     if line.error_code:
         has_no_answer(NAME, line.error_code, "$.line_type_intelligence.error_code")
     kind = LINE_TYPES.get(line.type or "", "unknown")
-    facts = NumberFacts(
-        phone_number,
-        valid=True,
-        country_code=country_of(number.country_code),
-        national_format=text_of(number.national_format),
-        carrier=carrier_of(
-            kind, line.carrier_name, line.mobile_country_code, line.mobile_network_code
-        ),
-    )
+    facts = facts_of(number, kind, line.carrier_name, line)
     return Found(facts, NAME, details=Details(reference) if reference else None, free=free)
 
 

@@ -62,6 +62,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     require: Callable[[], object] = int
     answer_s: float | None = FIRST_ANSWER_S
+    is_standby = False  # Of the log: whether it leads to one.
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -133,14 +134,12 @@ class BoundedConnection(psycopg.Connection[Any]):
         self._unsent.append((statement, values, check))
 
     def commit(self) -> None:
-        """Commit; what was written is sent and checked before."""
         if self._unsent and all(check is int for _, _, check in self._unsent):
             self.write("COMMIT", ())
         self._flush()
         super().commit()
 
     def rollback(self) -> None:
-        """Roll back, and forget what was not sent."""
         self._unsent.clear()
         super().rollback()
 

@@ -166,7 +166,6 @@ class PostgresDatabase:
         return connection
 
     def close(self) -> None:
-        """Close what was checked and no pool has taken."""
         for each in self._checked.values():
             each.close()
 

@@ -33,10 +33,11 @@ from psycopg.rows import dict_row, tuple_row
 from psycopg.sql import SQL, Identifier, Literal
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from app.adapters.postgres.connection import DURABLE, ServerSilent
+from app.adapters.postgres.connection import DURABLE, BoundedConnection, ServerSilent
 from app.adapters.postgres.lock import key_of
-from app.adapters.postgres.server import LogConnection, OtherServer, ServerPin
+from app.adapters.postgres.server import OtherServer, ServerPin
 from app.adapters.postgres.waker import NONE, WORK_CHANNEL, payload_of
+from domain.ids import as_id
 from domain.log.log import EventsGone, LogRow, NothingInserted, predecessors, with_news
 from workers.routes import ROUTES
 
@@ -49,18 +50,15 @@ bigint = Struct("!q").pack
 
 
 def array(kind: int, values: Sequence[bytes]) -> bytes:
-    """Return an array of values of this type, each in its binary form."""
     elements = zip(map(_length, map(len, values)), values, strict=True)
     return b"".join([_array(1, 0, kind, len(values), 1), *chain.from_iterable(elements)])
 
 
 def uuids(values: Iterable[UUID | str]) -> bytes:
-    ids = [each if isinstance(each, UUID) else UUID(each) for each in values]
-    return array(UUID_, [each.int.to_bytes(16) for each in ids])
+    return array(UUID_, [as_id(each).int.to_bytes(16) for each in values])
 
 
 def from_bigint(value: bytes | None) -> int:
-    """Return the number of a `bigint` that is not NULL."""
     assert value is not None
     return int.from_bytes(value, signed=True)
 
@@ -196,7 +194,7 @@ class Datastore(PostgresDatastore):
             kinds = (vars(persistence).get(it.__name__) for it in type(error).__mro__)
             raise next(filter(None, kinds), PersistenceError)(str(error)) from error
 
-    def _check_server(self, connection: LogConnection, conninfo: str) -> None:
+    def _check_server(self, connection: BoundedConnection, conninfo: str) -> None:
         """Find out to which server a new connection leads."""
         with _remembered(self.refusals):
             connection.set_up(conninfo)
@@ -247,8 +245,8 @@ def _remembered(refusals: deque[tuple[float, psycopg.Error]]) -> Iterator[None]:
         raise
 
 
-def _remembering(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnection]:
-    class Remembering(LogConnection):
+def _remembering(refusals: deque[tuple[float, psycopg.Error]]) -> type[BoundedConnection]:
+    class Remembering(BoundedConnection):
         @classmethod
         def connect(cls, *args: Any, **options: Any) -> Self:
             with _remembered(refusals):
@@ -283,8 +281,10 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
     def _compose(self, datastore: Datastore, events_table_name: str) -> None:
         """Compose the statements on tables in the schema of the datastore."""
         super().__init__(datastore, events_table_name=events_table_name)
-        plain = [each for each in self.sql_create_statements if _makes_table(each.as_string())]
-        self.sql_create_statements = plain
+        # Without its composite types and function.
+        tables = ("CREATE TABLE", "CREATE UNIQUE INDEX")
+        made = self.sql_create_statements
+        self.sql_create_statements = [it for it in made if it.as_string().startswith(tables)]
         self._table = Identifier(self.datastore.schema, events_table_name)
         topics = Literal([get_topic(each) for each in ROUTES])
         sequence = f"{events_table_name}_notification_id_seq"
@@ -337,7 +337,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             raise EventsGone
         return [from_bigint(found.get_value(row, 0)) for row in range(found.ntuples)]
 
-    def _run_insert(self, connection: LogConnection, parameters: Sequence[bytes]) -> PGresult:
+    def _run_insert(self, connection: BoundedConnection, parameters: Sequence[bytes]) -> PGresult:
         try:
             return connection.run_prepared(self._insert_statement, parameters)
         except psycopg.errors.NotNullViolation:
@@ -422,7 +422,6 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         ]
 
     def last_position_up_to(self, position: int) -> int:
-        """Return the newest position up to this one; 0 for none."""
         statement = self.max_notification_id_statement + SQL(" WHERE notification_id <= %s")
         return self._fetch(statement, [position])[0][0] or 0
 
@@ -431,7 +430,6 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         return self.datastore.pin.name
 
     def is_over(self) -> bool:
-        """Tell whether another server answers than the one that answered first."""
         return self.datastore.pin.is_over
 
 
@@ -445,10 +443,6 @@ class Factory(PostgresFactory):
         self.datastore = Datastore(self.env["LOG_CONNINFO"], pin)
 
     application_recorder_class = PostgresLogRecorder
-
-
-def _makes_table(statement: str) -> bool:
-    return statement.startswith(("CREATE TABLE", "CREATE UNIQUE INDEX"))
 
 
 def _is_lost(error: Exception) -> bool:

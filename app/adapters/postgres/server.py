@@ -10,7 +10,6 @@ import psycopg
 from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composed, Identifier
 
-from app.adapters.postgres.connection import BoundedConnection
 from app.adapters.postgres.lock import key_of
 
 # A promoted server may lack the newest commits of the server before it. Others may have seen their
@@ -44,12 +43,6 @@ class OtherServer(psycopg.OperationalError):
     """Raised when another server answers than the one that a container was built on."""
 
 
-class LogConnection(BoundedConnection):
-    """A connection of the log that knows whether it leads to a standby."""
-
-    is_standby = False
-
-
 class ServerPin:
     """The server that all connections of one container lead to: the first one that answered.
 
@@ -80,7 +73,6 @@ class ServerPin:
         return f"{self._location}/{self._life}"
 
     def require(self) -> None:
-        """Raise OtherServer once another server has answered."""
         if self.is_over:
             raise OtherServer("another server answers now; this process begins anew")
 

@@ -40,7 +40,6 @@ class PostgresWaker:
         self._thread: Thread | None = None
 
     def start(self) -> None:
-        """Begin to listen, unless it has begun."""
         with self._lock:
             if self._thread is None and not self._stop.is_set():
                 self._end = os.eventfd(0)
@@ -111,7 +110,6 @@ def payload_of(streams: Streams) -> str:
 
 def streams_of(payloads: Collection[str]) -> Streams | None:
     """Return the streams that notifications name; None if one of them names none."""
-    # An older release, which may run at the same time, writes ids with hyphens.
-    named = (text.replace("-", "").split(",") for text in payloads if text != NONE)
+    named = (text.split(",") for text in payloads if text != NONE)
     ids = {each for streams in named for each in streams}
     return None if "" in ids else ids  # One commit had too many streams to name.

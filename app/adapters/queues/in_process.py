@@ -36,7 +36,6 @@ class InProcessBroker(StubBroker):
         return super().consume(queue_name, prefetch, POLL_MS)
 
     def backlog(self, queue: str) -> int:
-        """Count the messages that wait for a worker of this process."""
         return int(self.queues[queue].qsize()) if queue in self.queues else 0
 
     def delete_former_queues(self) -> dict[str, int]:

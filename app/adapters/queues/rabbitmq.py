@@ -235,17 +235,12 @@ class DurableBroker(RabbitmqBroker):
 def parameters(url: str) -> pika.URLParameters:
     """Parse a URL. Raises WrongSetting without the URL, which may hold a password."""
     try:
-        return pika.URLParameters(with_defaults(url))
+        parts = urlsplit(url)
+        query = {**DEFAULTS, **dict(parse_qsl(parts.query))}
+        return pika.URLParameters(urlunsplit(parts._replace(query=urlencode(query))))
     except (ValueError, TypeError, AttributeError, SyntaxError, OSError):
         # pika evaluates some parameters as Python, and opens the files that they name.
         raise WrongSetting(
             "BROKER_URL is not a URL of RabbitMQ: see its port, its path, its parameters and the "
             "files that they name; a comma within a URL is written %2C"
         ) from None
-
-
-def with_defaults(url: str) -> str:
-    """Add our time-outs to a URL; settings in the URL win."""
-    parts = urlsplit(url)
-    query = {**DEFAULTS, **dict(parse_qsl(parts.query))}
-    return urlunsplit(parts._replace(query=urlencode(query)))

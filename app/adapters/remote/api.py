@@ -193,7 +193,6 @@ class RemoteApi:
     def _try(
         self, request: Request, ends_s: float, pace_s: float, *, alone: bool
     ) -> Reply | Outcome:
-        """Wait until the limits allow a call, then send once."""
         refused = self._closing.is_set() or not self._may_call(ends_s, pace_s)
         if refused or not self._slots.acquire(timeout=_left_s(ends_s)):
             self._on_call(self.name, "held", 0.0)
@@ -258,7 +257,6 @@ def _left_s(ends_s: float) -> float:
 
 
 def _parts(base_url: str) -> tuple[Origin, str]:
-    """Return the origin and the path of a base URL."""
     parts = urlsplit(base_url)
     host, secure = parts.hostname or "", parts.scheme == "https"
     if not host or parts.query or parts.fragment or parts.username:

@@ -52,7 +52,6 @@ class _TimedSocket(socket.socket):
         super().settimeout(timeout_s)
 
     def sendall(self, data: Any, *options: Any) -> None:
-        """Send within the rest of the time."""
         self._allow()
         super().sendall(data, *options)
 
@@ -123,11 +122,9 @@ class Plain(HTTPConnection):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the connection can be used again."""
         return super().is_connected and time.monotonic() - self.used_s < IDLE_S
 
     def getresponse(self) -> Any:
-        """Read the head of a reply."""
         self.used_s = time.monotonic()
         return super().getresponse()
 

@@ -16,6 +16,11 @@ class LoginRefused(Unavailable):
     """Raised when an API has answered that it does not accept our credentials."""
 
 
+def bearer(token: str) -> dict[str, str]:
+    """Return the header of a bearer token (RFC 6750)."""
+    return {"Authorization": f"Bearer {token}"}
+
+
 class Login:
     """A token that all threads of a process share; one thread at a time logs in.
 

@@ -3,15 +3,16 @@
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from threading import Lock, Thread
+from functools import partial
+from threading import Lock
 
-from app.watch.gauges import answer_of
+from app.watch.gauges import answer_of, in_thread
 
 # Names resolved at the same time. A name that hangs holds its thread until the system gives up,
 # longer than the attempt to send; so this is more than there are threads that send.
 NAMES_MAX = 256
 
-# Returns the addresses of a name; None if they are not known by a moment of the monotonic clock.
+# Returns the addresses of a name; None if none are known by a moment of the monotonic clock.
 Resolve = Callable[[str, float], Sequence[str] | None]
 
 
@@ -20,31 +21,25 @@ class Names:
 
     def __init__(self, resolve: Callable[[str], Sequence[str]] | None = None) -> None:
         self._resolve = resolve or _addresses
-        self._pending: dict[str, Future[Sequence[str]]] = {}
+        self._pending = dict[str, Future[Sequence[str]]]()
         self._lock = Lock()
 
     def __call__(self, name: str, ends_s: float) -> Sequence[str] | None:
-        """Return the addresses of a name; None if they are not known by `ends_s`."""
+        """Return the addresses of a name; None if it has none, or none are known by `ends_s`."""
         with self._lock:
             answer = self._pending.get(name)
             if answer is None:
                 if len(self._pending) >= NAMES_MAX:
                     return None
-                answer = Future()
-                Thread(target=self._run, args=(name, answer), daemon=True).start()
-                self._pending[name] = answer
+                answer = self._pending[name] = in_thread("resolves", partial(self._run, name))
         return answer_of(answer, ends_s)
 
-    def _run(self, name: str, answer: "Future[Sequence[str]]") -> None:
-        found: Sequence[str] = []
+    def _run(self, name: str) -> Sequence[str]:
         try:
-            found = self._resolve(name)
-        except (OSError, UnicodeError):
-            pass  # There is no such name, or it cannot be resolved now.
+            return self._resolve(name)
         finally:
             with self._lock:
                 del self._pending[name]
-            answer.set_result(found)
 
 
 def _addresses(name: str) -> Sequence[str]:

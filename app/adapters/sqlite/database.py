@@ -1,12 +1,11 @@
 """SQLite in WAL mode: three files side by side, so that projecting never delays appending."""
 
 import errno
-import fcntl
 import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from uuid import UUID
 
@@ -16,7 +15,7 @@ from sqlalchemy.pool import QueuePool
 
 from app.adapters.databases import Databases, LogEnd, end_of, find_gap, not_empty, not_whole
 from app.adapters.sqlite.file import DatabaseFile, FileLock
-from app.security.key_file import sync
+from app.security.key_file import alone, sync
 from app.watch.trouble import RESTORE
 from domain.log.log import Stored
 from domain.log.signal import Signal
@@ -99,15 +98,12 @@ class SqliteFiles:
 
     @property
     def location(self) -> str:
-        """Where the data is, for people to read."""
         return str(self.path.absolute())
 
     def beside_the_log(self, purpose: str) -> Path:
-        """Return the path of another file of this installation."""
         return self.path.with_name(f"{self.path.stem}-{purpose}{self.path.suffix}")
 
     def log_environment(self) -> dict[str, str]:
-        """Return the settings of the eventsourcing library."""
         return {
             "PERSISTENCE_MODULE": "eventsourcing.sqlite",
             "SQLITE_DBNAME": DatabaseFile(self.path).uri,
@@ -155,7 +151,6 @@ class SqliteFiles:
         """Return None: nothing tells of the commits of other processes, so followers look."""
 
     def lock(self, name: str) -> FileLock:
-        """Return a lock that one process holds until it releases it or ends."""
         return FileLock(self._lock_file(name))
 
     def exists(self) -> bool:
@@ -163,7 +158,6 @@ class SqliteFiles:
         return self.path.is_file()
 
     def has_all_files(self) -> bool:
-        """Tell whether the three files are there."""
         return all(each.is_file() for each in self._files())
 
     def fault(self) -> str | None:
@@ -202,14 +196,14 @@ class SqliteFiles:
         """
         for file, copy in self._copies(directory):
             _copy_database(file, copy)
-        return _end_of(self._copies(directory)[0][1])
+        with closing(sqlite3.connect(self._copies(directory)[0][1])) as log:
+            return end_of(log.execute(LAST_EVENT).fetchone())
 
     def dump_commands(self, _directory: Path) -> list[str]:
         """Return none, because `copy_to` has copied the files."""
         return []
 
     def topics(self, directory: Path) -> list[str]:
-        """Return the kinds of events in the log of a backup."""
         log = self._copies(directory)[0][1].resolve().as_uri()
         with closing(sqlite3.connect(f"{log}?mode=ro", uri=True)) as connection:
             return [
@@ -260,15 +254,9 @@ class SqliteFiles:
                 raise not_whole(UUID(gap[0]))
             log.execute("COMMIT")
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self) -> AbstractContextManager[None]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._lock_file("migrate"), os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+        return alone(self._lock_file("migrate"))
 
     def _files(self) -> tuple[Path, Path, Path]:
         return self.path, self.beside_the_log("views"), self.beside_the_log("stores")
@@ -298,8 +286,3 @@ def _copy_database(file: Path, copy: Path) -> None:
     if found != "ok":
         raise OSError(errno.EIO, "the database is damaged", str(file))
     sync(copy)
-
-
-def _end_of(log: Path) -> LogEnd:
-    with closing(sqlite3.connect(log)) as connection:
-        return end_of(connection.execute(LAST_EVENT).fetchone())

@@ -102,7 +102,6 @@ class FileLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> bool:
-        """Take the lock if it is free; return whether we hold it."""
         if self._descriptor is not None:
             return True
         descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
@@ -117,7 +116,6 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Release the lock, so that another process can take over at once."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

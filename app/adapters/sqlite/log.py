@@ -54,7 +54,6 @@ class ReleasingPool(SQLiteConnectionPool):
     def get_connection(
         self, timeout: float | None = None, *, is_writer: bool | None = None
     ) -> SQLiteConnection:
-        """Lend a connection; leaves no lock behind if it fails."""
         self._wanted.is_writer = is_writer
         return super().get_connection(timeout, is_writer=is_writer)
 
@@ -81,7 +80,6 @@ class ReleasingPool(SQLiteConnectionPool):
                 self._pool.popleft().close()
 
     def put_connection(self, conn: SQLiteConnection) -> None:
-        """Take a connection back."""
         with self._put_condition:
             if not self._closed:
                 super().put_connection(conn)
@@ -162,7 +160,6 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
         return found
 
     def select_rows(self, after: int, limit: int, unused: frozenset[str]) -> Sequence[LogRow]:
-        """Read the log without the library's objects, which cost more than the rows."""
         marks = ", ".join("?" * len(unused))
         return self._fetch(
             "SELECT rowid, originator_id, originator_version, topic, "  # noqa: S608  # Our own name.
@@ -172,7 +169,6 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
         )
 
     def select_streams(self, streams: Collection[UUID]) -> Sequence[LogRow]:
-        """Return every row of these streams, in the order of the log."""
         marks = ", ".join("?" * len(streams))
         return self._fetch(
             "SELECT rowid, originator_id, originator_version, topic, state "  # noqa: S608  # As above.
@@ -181,7 +177,6 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
         )
 
     def count_rows(self, after: int, until: int, most: int) -> int:
-        """Count the events between two positions, up to so many."""
         statement = (
             f"SELECT count(*) FROM (SELECT 1 FROM {self.events_table_name} "  # noqa: S608  # Our own name.
             "WHERE rowid > ? AND rowid <= ? LIMIT ?)"
@@ -192,7 +187,6 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
         """Do nothing: followers of this process have heard, and others look by themselves."""
 
     def select_newest(self, streams: Collection[UUID]) -> Sequence[StoredEvent]:
-        """Return the newest event of each of these streams that has one."""
         statement = (
             "SELECT originator_version, topic, state "  # noqa: S608  # Our own name.
             f"FROM {self.events_table_name} WHERE originator_id = ? "
@@ -219,10 +213,7 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
     def _insert_events(
         self, c: SQLiteCursor, stored_events: Sequence[StoredEvent], **_: Any
     ) -> Sequence[int]:
-        """Insert under the write lock from the start, so that processes wait their turn for it.
-
-        Raises EventsGone when this log lacks the event before the first of a stream.
-        """
+        """Insert under the write lock from the start, so that processes wait their turn for it."""
         positions = []
         for event in stored_events:
             key = (digits_of(event.originator_id), event.originator_version)

@@ -91,7 +91,7 @@ def book(
     except NotPossible as error:  # Another amount, or more than a wallet can hold.
         why = str(error)
         raise ValidationFailed({"amount": [f"{why[:1].upper()}{why[1:]}."]}) from None
-    at = format_time(deposit.last_event_at)
+    at = format_time(deposit.modified_on)
     shown = Deposit.of(deposit, currency=parts.settings.currency, created_at=at)
     location = f"{reached(parts.settings.base)}/v1/transactions/{deposit.transaction_id}"
     return Answer(shown, 201, {"Location": location}) if is_new else Answer(shown)

@@ -158,7 +158,7 @@ def create_job(caller: Caller, given: Given[None]) -> Answer:
         settings.currency,
         given.key,
     )
-    job, replayed = given.parts.bulk_create.run(wanted, given.cause())
+    job, replayed = given.parts.bulk_jobs.accept(wanted, given.cause())
     location = f"{reached(settings.numbers)}/number-lookup/bulk/{job.id}"
     headers = {"Location": location, "Retry-After": POLL_S, **replay_headers(replayed)}
     return Answer(
@@ -237,7 +237,7 @@ def read_results(caller: Caller, given: Given[JobCounts]) -> Response:
 
 
 def _load_to_cancel(caller: Caller, given: Given[Any], job_id: str) -> BulkJob:
-    return given.parts.bulk_cancel.load(caller.organization_id, parse_id(job_id))
+    return given.parts.bulk_jobs.load(caller.organization_id, parse_id(job_id))
 
 
 @blueprint.operation(
@@ -254,6 +254,6 @@ def cancel_job(_: Caller, given: Given[BulkJob]) -> job_replies.JobSummary:
     has ended by itself.
     """
     parts = given.parts
-    cancelled = parts.bulk_cancel.run(given.found, given.cause())
+    cancelled = parts.bulk_jobs.cancel(given.found, given.cause())
     wait_for(parts, parts.jobs.name)  # So that the next read shows it.
     return job_replies.show_summary(row_of(cancelled))

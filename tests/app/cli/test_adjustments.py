@@ -252,7 +252,8 @@ def test_what_a_revoked_operator_has_proposed_is_void(
 def test_a_limit_of_an_earlier_release_covers_people_from_the_next_command_on(shell: Shell) -> None:
     boss = created(shell, "boss", "keys")[1]
     with closing(boss.container()) as container:
-        limit = ApprovalLimit.open(cause := Cause(utc_now(), "cli-1", "operator:1"))
+        cause = Cause(utc_now(), "cli-1", "operator:1")
+        limit = ApprovalLimit.begin(ApprovalLimit.Opened, cause, ApprovalLimit.id_of())
         limit.record(ApprovalLimit.Set, replace(cause, actor=None), above_micros=10_000_000)
         container.log.append(limit)
     before = head(boss)

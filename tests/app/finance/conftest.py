@@ -72,7 +72,8 @@ def browsing(process: Process) -> Iterator[FlaskClient]:
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    installed = Installation(tmp_path_factory.mktemp("shop"), like=sqlite_seed())
+    cost = {"COST_PER_LOOKUP": "offline=0.001"}
+    installed = Installation(tmp_path_factory.mktemp("shop"), like=sqlite_seed(), **cost)
     process = installed.process()
     lived = live(process)
     with browsing(process) as browser:

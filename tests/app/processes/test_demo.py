@@ -10,8 +10,11 @@ import pytest
 from app.processes.demo import DEMO_CLIENT_ID, PLANS, credentials_file
 from app.settings import WrongSetting
 from domain.accounts.organization import ApiClient
+from domain.accounts.wallet import Wallet
 from domain.catalogue.plan import Plan, PlanTerms
+from domain.errors import NotPossible
 from tests.installation import Installation, Process
+from tests.operators import as_operator
 from tests.plan_files import make_demo
 
 # On PostgreSQL each scenario begins with a demo.
@@ -74,3 +77,10 @@ def test_a_second_start_is_the_same_and_switches_nothing_on_again(process: Proce
     process.catalogue.change(plan_id, lambda it: it.switch(process.cause(), enabled=False))
     assert make_demo(process) == demo
     assert not process.log.get(Plan, plan_id).enabled
+
+
+def test_a_demo_gives_no_money_away_where_there_are_operators(process: Process) -> None:
+    as_operator(process, "anna")
+    with pytest.raises(NotPossible, match="use an installation of its own"):
+        make_demo(process)
+    assert process.log.first(Wallet.Opened) is None

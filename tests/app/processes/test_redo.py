@@ -100,7 +100,8 @@ def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
     handed_over.hand_over(None, cause)
     keeping.log.append(handed_over)
     assert not redo.collect(keeping)
-    boss = Operator.register(Operator.id_of(1), cause, name="boss", may=[], key_hash="one")
+    facts = {"name": "boss", "may": [], "key_hash": "one"}
+    boss = Operator.begin(Operator.Registered, cause, Operator.id_of(1), **facts)
     boss.rotate_key("two", cause)
     boss.revoke(cause)
     keeping.log.append(boss)

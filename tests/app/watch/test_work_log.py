@@ -29,7 +29,7 @@ def work_on(process: Process, message: Message) -> None:
 def job_of(process: Process, request_id: str, organization_id: UUID | None = None) -> str:
     owner = organization_id or process.organization()
     wanted = BulkRequest(owner, numbers(2), PRICE_MICROS, "USD", None)
-    return str(process.bulk_create.run(wanted, process.cause(request_id))[0].id)
+    return str(process.bulk_jobs.accept(wanted, process.cause(request_id))[0].id)
 
 
 def lines(caplog: pytest.LogCaptureFixture, *job_ids: str) -> list[dict[str, object]]:

@@ -7,7 +7,9 @@ import pytest
 from domain.accounts.refund_by_hand import NOTHING_LEFT, HandRefund
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NotFound, NotPossible
+from domain.lookups.bulk_job import BulkJob
 from domain.money import parse_amount
+from projections.models.jobs import row_of
 from projections.timeline import TimelineEntry
 from tests.domain.asking import all_at_once
 from tests.installation import Installation, Process
@@ -76,7 +78,9 @@ def test_another_reason_and_another_charge_are_refused(forger: LinkForger) -> No
     assert Desk(desk.process, desk.owner, uuid4()).refusal(charge) == NotFound.message
 
 
-def test_a_job_is_refunded_after_its_end_less_what_has_failed(forger: LinkForger) -> None:
+def test_a_job_is_refunded_after_its_end_less_what_has_failed(
+    forger: LinkForger, process: Process
+) -> None:
     job = forger.job(count=2)
     charge = job.created.price.transaction_id
     desk = Desk(forger.log.process, forger.organization_id, job.id)
@@ -86,6 +90,10 @@ def test_a_job_is_refunded_after_its_end_less_what_has_failed(forger: LinkForger
     forger.write(forger.finished(job))
     assert desk.refund(charge) == ITEM_MICROS
     assert forger.failures() == []
+    process.projector.catch_up()
+    read = process.jobs.get(process.views, forger.organization_id, job.id)
+    assert read == row_of(process.log.get(BulkJob, job.id))
+    assert read.refunded_micros == 2 * ITEM_MICROS
 
 
 def test_a_link_and_its_top_ups_are_refunded_while_no_change_is_open(

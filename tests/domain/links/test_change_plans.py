@@ -36,7 +36,6 @@ def link(buyer: Buyer) -> Link:
 def names(buyer: Buyer, link: Link) -> list[str]:
     """Return the plans that a link has now, once the network has exactly them."""
     activations = buyer.link(link.id).current_activations
-    assert link.endpoint_id is not None
     addons = buyer.simulator.usage(link.endpoint_id, timeout_s=1.0).addons
     assert {each.addon_id for each in addons} == {each.addon_id for each in activations}
     return [each.plan.name for each in activations]
@@ -54,7 +53,6 @@ def refusal(buyer: Buyer, link: Link, remove: list[UUID], add: list[UUID]) -> Re
 def test_a_plan_has_to_run_on_the_sponsor_profile_of_the_link(buyer: Buyer) -> None:
     buyer.hire()
     link = buyer.own("Europe", sponsor_profiles=[profile("sp-1"), profile("sp-2")])
-    assert link.sponsor_profile is not None
     mine = link.sponsor_profile.id
     [other] = {"sp-1", "sp-2"} - {mine}
     both = buyer.sell("Both", "1.00", sponsor_profiles=[profile(other), profile(mine)])

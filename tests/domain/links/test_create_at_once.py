@@ -23,7 +23,7 @@ from domain.links.create import LinkRequest
 from domain.links.link import Link, Stage
 from domain.provider_errors import Rejected, Unavailable
 from tests.domain.buying import PLACES, Buyer, NewBuyer
-from tests.installation import SetClock
+from tests.installation import SetClock, wait_until
 
 pytestmark = pytest.mark.any_database
 
@@ -42,7 +42,7 @@ def bound(buyer: Buyer, plan_id: UUID, *, waits: bool) -> Refused:
 def test_who_sends_the_key_again_may_wait_for_it_or_not(buyer: Buyer) -> None:
     plan_id = buyer.sell()
     waiting = buyer.create_later(plan_id, "key-1")
-    buyer.until_waiting(1)
+    wait_until(lambda: buyer.process.log.first(Link.Requested) is not None)  # It was first.
     assert ask(buyer, plan_id).stage is Stage.REQUESTED
     buyer.hire(after=0)
     link, replayed = waiting.result()

@@ -112,7 +112,6 @@ def ask(buyer: Buyer, link: Link, *, live: bool = False) -> StatusReading:
 
 
 def now_at_network(buyer: Buyer, link: Link) -> NetworkStatus:
-    assert link.endpoint_id is not None
     return buyer.simulator.status(link.endpoint_id, timeout_s=1.0)
 
 

@@ -107,7 +107,6 @@ def own_without_code(buyer: Buyer, called: str = "Europe") -> Link:
 
 
 def code_of(buyer: Buyer, link: Link) -> ActivationCode:
-    assert link.iccid is not None
     return buyer.simulator.lpa(link.iccid, timeout_s=1.0)
 
 

@@ -64,23 +64,11 @@ def expect(buyer: Buyer, link: Link, status: LinkStatus) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_inactive_link_can_be_either(buyer: Buyer, link: Link, target: Target) -> None:
-    assert link.endpoint_id is not None
     buyer.simulator.play(link.endpoint_id, lambda it, now: it.stopped("inactive", now))
     assert buyer.switch(link.id, target).status == target
     counted = buyer.events()
     assert counted["link.status_seen"] == counted["link.status_requested"] == 1
     expect(buyer, link, target)
-
-
-def test_a_status_that_the_network_has_already_is_noted_and_nothing_is_told(
-    buyer: Buyer, link: Link
-) -> None:
-    assert link.endpoint_id is not None
-    buyer.simulator.suspend(link.endpoint_id, timeout_s=1.0)
-    assert buyer.switch(link.id, "suspended").status == "suspended"
-    assert buyer.network.count("suspend") == 0
-    assert buyer.events()["link.status_requested"] == 0
-    expect(buyer, link, "suspended")
 
 
 @pytest.mark.parametrize("target", TARGETS)

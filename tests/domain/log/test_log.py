@@ -7,12 +7,12 @@ import pytest
 from eventsourcing.persistence import IntegrityError, OperationalError, StoredEvent
 
 from domain.accounts.organization import Organization
-from domain.accounts.wallet import Wallet, wallet_id
+from domain.accounts.wallet import Wallet
 from domain.errors import Conflict, NotFound, ServiceUnavailable
 from domain.log.discontinuity import Discontinuity
 from domain.log.log import CONTESTED, RACES_MAX, Log, Poisoned
 from domain.lookups.number_lookup import NumberLookup
-from tests.domain.build import ORGANIZATION, cause, lookup, open_wallet
+from tests.domain.build import cause, lookup
 from tests.domain.writers import Writer, everything
 from tests.story import state_of
 
@@ -25,13 +25,6 @@ BROKEN = [
 
 def register(name: str = "Ærø Telecom") -> Organization:
     return Organization.register(uuid4(), cause(), name=name)
-
-
-def test_a_stream_of_another_kind_is_not_found(log: Log) -> None:
-    organization = register()
-    log.append(organization)
-    assert log.find(NumberLookup, organization.id) is None
-    assert log.find(Wallet, organization.id) is None
 
 
 def test_a_stream_is_read_in_parts_and_one_of_another_kind_no_further(
@@ -57,6 +50,7 @@ def test_a_stream_is_read_in_parts_and_one_of_another_kind_no_further(
     asked.clear()
     assert log.find(NumberLookup, organization.id) is None
     assert asked == [3]
+    assert log.find(Wallet, organization.id) is None
 
 
 def test_an_older_copy_is_brought_up_to_date_by_what_it_lacks(log: Log) -> None:
@@ -163,12 +157,6 @@ def test_a_change_that_always_loses_gives_up(log: Log, otherwise: NotFound | Non
     assert len(tries) == RACES_MAX
 
 
-def test_whoever_waits_hears_of_an_append(log: Log) -> None:
-    seen = log.appended.count
-    log.append(register())
-    assert log.appended.wait(seen, 0)
-
-
 def test_an_echo_of_the_own_append_is_no_conflict(writer: Writer) -> None:
     writer.recorder.fail("after insert", IntegrityError)
     organization = register()
@@ -237,10 +225,3 @@ def test_events_before_a_poisoned_one_are_read_and_none_after_it(
         log.read(2, 100)
     assert caught.value.position == 3
     assert [each.position for each in log.read(3, 100)] == [4]
-
-
-def test_the_reason_stands_before_its_money(writer: Writer) -> None:
-    open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
-    kinds = [type(each.event).__qualname__ for each in everything(writer.log)]
-    assert kinds == ["Wallet.Opened", "Deposit.Made", "Wallet.Deposited"]
-    assert writer.log.get(Wallet, wallet_id(ORGANIZATION)).balance_micros == 1_000_000

@@ -1,4 +1,4 @@
-"""A bulk job: starts count until an item ends, and each refund has an id of its own."""
+"""A bulk job: starts count until an item ends, and its last item ends it."""
 
 from collections.abc import Callable
 
@@ -19,16 +19,6 @@ def test_a_start_that_ends_an_item_does_not_count(ended: Callable[[BulkJob], obj
     assert (story.aggregate.exhausted(0), story.aggregate.exhausted(1)) == (False, True)
     story.given(ended).when(started(1))
     story.then(fact(BulkJob.SliceStarted, slice_index=1, attempt=1))
-
-
-def test_refunds_of_one_job_never_share_a_transaction() -> None:
-    job = bulk_job(6, 2)
-    refunds = [job.fail_items(0, [index], ["no answer"], cause()) for index in (1, 0)]
-    refunds += [
-        job.fail_items(slice_, job.items_of(slice_), ["no"] * 2, cause()) for slice_ in (1, 2)
-    ]
-    ids = [refund.transaction_id for refund in refunds if refund]
-    assert len(set(ids)) == len(refunds)
 
 
 def test_a_job_finishes_with_its_last_item_and_only_once() -> None:

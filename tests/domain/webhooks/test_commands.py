@@ -74,7 +74,8 @@ def test_an_endpoint_changes_only_so_often_a_day_so_that_its_stream_stays_short(
 
 def test_an_organization_registers_only_so_many_a_day(process: Process) -> None:
     owner, cause = process.organization(), process.cause()
-    listed, ids = WebhookList.open(owner, cause), [uuid4() for _ in range(CHANGES_MAX)]
+    listed = WebhookList.begin(WebhookList.Opened, cause, uuid4(), organization_id=owner)
+    ids = [uuid4() for _ in range(CHANGES_MAX)]
     for each in ids:
         listed.add(each, cause)
         listed.record(WebhookList.Removed, cause, endpoint_id=each)

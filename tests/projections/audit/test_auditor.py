@@ -12,23 +12,11 @@ from projections.audit.auditor import check_log
 from projections.audit.report import FAILURES_MAX
 from tests.installation import Installation, Process, SetClock, numbers, sqlite_only
 from tests.projections.forgery import Forger, InDatabase
-from tests.projections.histories import Life, write_row
+from tests.projections.histories import write_row
 from tests.projections.looking import register, tables
 from tests.support.erasing import erase_months
 
 pytestmark = pytest.mark.any_database
-
-
-@pytest.mark.parametrize("seed", [21, pytest.param(22, marks=pytest.mark.soak)])
-def test_a_history_that_was_lived_has_no_failure(process: Process, seed: int) -> None:
-    life = Life(process, seed)
-    life.go_on(80)
-    assert check_log(process.log).failures == []
-    life.finish()
-    process.projector.catch_up()
-    report = process.audit()
-    assert report.failures == []
-    assert report.events == report.position == process.log.head()
 
 
 def test_an_event_that_cannot_be_decoded_is_a_failure_at_its_position(process: Process) -> None:

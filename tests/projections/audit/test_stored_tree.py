@@ -13,7 +13,6 @@ from tests.projections.looking import register
 
 
 def keeper(process: Process) -> TreeBuilder:
-    """The keeper of another process."""
     return TreeBuilder(process.source, process.stored_tree)
 
 

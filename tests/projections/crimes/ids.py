@@ -7,7 +7,6 @@ from uuid import uuid4
 
 from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.currency import Ledger
-from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient
 from domain.accounts.prices import LookupPrice
 from domain.accounts.providers import Provider
@@ -16,10 +15,11 @@ from domain.cause import Cause
 from domain.finance.month import Month
 from domain.log.aggregate import Event, Root
 from domain.log.discontinuity import Discontinuity
-from domain.webhooks.endpoint import WebhookList
 from tests.projections.crimes.adjustments import ANNA, waiting
 from tests.projections.crimes.links import an_imported_link
+from tests.projections.crimes.operators import registered
 from tests.projections.crimes.orders import failed, lost_by
+from tests.projections.crimes.webhooks import listing
 from tests.projections.forgery import forged
 from tests.projections.link_forgery import Crimes, LinkForger
 
@@ -27,9 +27,9 @@ NAMED = "follows from its facts"
 # What begins each of these streams.
 FIRST: dict[str, Callable[[LinkForger], Root | Event]] = {
     "wallet": lambda f: Wallet.open(uuid4(), "USD", f.cause),
-    "ledger": lambda f: Ledger.open("USD", f.cause),
-    "approval_limit": lambda f: ApprovalLimit.open(f.cause),
-    "price": lambda f: LookupPrice.open(f.cause),
+    "ledger": lambda f: Ledger.begin(Ledger.Opened, f.cause, uuid4(), currency="USD"),
+    "approval_limit": lambda f: ApprovalLimit.begin(ApprovalLimit.Opened, f.cause, uuid4()),
+    "price": lambda f: LookupPrice.begin(LookupPrice.Opened, f.cause, uuid4()),
     **{
         f"proposal_of_a_{kind}": lambda f, kind=kind: proposed(f, kind)
         for kind in ("deposit", "adjustment", "refund", "reversal", "payout")
@@ -40,18 +40,18 @@ FIRST: dict[str, Callable[[LinkForger], Root | Event]] = {
     "adjustment": lambda f: f.adjustment(-5)[0],
     "month": lambda f: Month.close("2026-01", f.cause),
     "discontinuity": lambda f: Discontinuity.notice("b", 1, 2, f.cause),
-    "provider": lambda f: Provider.register("twilio", f.cause),
+    "provider": lambda f: Provider.begin(Provider.Registered, f.cause, uuid4(), name="twilio"),
     "client": lambda f: ApiClient.register(
         "cl_1", f.cause, organization_id=None, scopes=[], secret_hash="h"
     ),
-    "webhook_list": lambda f: WebhookList.open(uuid4(), f.cause),
+    "webhook_list": listing,
     "deposit": lambda f: f.deposit()[0],
     "reversal": lambda f: f.outgoing(Reversal, 5, deposit="bank-1")[0],
     "payout": lambda f: f.outgoing(Payout, 5)[0],
     "lost_order": lambda f: lost_by(f, failed(f)),
     "fee": lambda f: f.fee()[1],
     "esim": lambda f: f.reservation(f.requested("0"))[1],
-    "operator": lambda f: Operator.register(uuid4(), f.cause, name="e", may=[], key_hash="h"),
+    "operator": lambda f: registered(1, [], f.cause),
 }
 
 
@@ -66,7 +66,6 @@ def proposed(forger: LinkForger, kind: Any) -> Proposal:
 
 
 def elsewhere(name: str, forger: LinkForger) -> int:
-    """Begin a stream under another id."""
     made = FIRST[name](forger)
     (event,) = [made] if isinstance(made, Event) else made.collect_events()
     return forger.write(forged(event, originator_id=uuid4()))

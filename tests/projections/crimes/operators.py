@@ -30,9 +30,8 @@ def by(forger: LinkForger, number: int | str | None) -> Cause:
 
 
 def registered(number: int, may: Sequence[Right], cause: Cause) -> Operator:
-    return Operator.register(
-        Operator.id_of(number), cause, name=f"o{number}", may=may, key_hash=f"hash-{number}"
-    )
+    facts = {"name": f"o{number}", "may": [*may], "key_hash": f"hash-{number}"}
+    return Operator.begin(Operator.Registered, cause, Operator.id_of(number), **facts)
 
 
 def write(forger: LinkForger, *aggregates: Root) -> int:
@@ -45,7 +44,8 @@ def staffed(forger: LinkForger, limit: int | None = LIMIT) -> LinkForger:
     for number in (2, 3):
         write(forger, registered(number, ["money", "approve"], by(forger, 1)))
     if limit is not None:
-        opened = ApprovalLimit.open(by(forger, 1))
+        first, limit_id = ApprovalLimit.Opened, ApprovalLimit.id_of()
+        opened = ApprovalLimit.begin(first, by(forger, 1), limit_id)
         opened.record(ApprovalLimit.Set, by(forger, 1), above_micros=limit)
         write(forger, opened)
     return forger
@@ -143,9 +143,9 @@ def an_approval_with_a_key_that_the_proposer_made(forger: LinkForger) -> int:
 
 def prices_set(forger: LinkForger, *causes: Cause, currency: str = "USD") -> int:
     """Set a price for each cause; return the position of the last one."""
-    price = LookupPrice.open(causes[0])
-    for number, cause in enumerate(causes):
-        price.set(5_000 + number, currency, cause)
+    price = LookupPrice.begin(LookupPrice.Opened, causes[0], LookupPrice.id_of())
+    for number, cause in enumerate(causes, 5_000):
+        price.record(LookupPrice.Set, cause, amount_micros=number, currency=currency)
     return write(forger, price)
 
 

@@ -13,13 +13,18 @@ def endpoint(forger: LinkForger) -> WebhookEndpoint:
     return WebhookEndpoint.begin(WebhookEndpoint.Registered, forger.cause, uuid4(), **facts)
 
 
+def listing(forger: LinkForger) -> WebhookList:
+    owner, event = forger.organization_id, WebhookList.Opened
+    list_id = WebhookList.id_of(owner)
+    return WebhookList.begin(event, forger.cause, list_id, organization_id=owner)
+
+
 def listed(forger: LinkForger, count: int) -> tuple[WebhookEndpoint, int]:
-    listing = WebhookList.open(forger.organization_id, forger.cause)
-    owner = {"organization_id": forger.organization_id}
+    its = listing(forger)
     for _ in range(count):
         made = endpoint(forger)
-        listing.record(WebhookList.Added, forger.cause, **owner, endpoint_id=made.id)
-        position = forger.write(*made.collect_events(), *listing.collect_events())
+        its.record(WebhookList.Added, forger.cause, endpoint_id=made.id)
+        position = forger.write(*made.collect_events(), *its.collect_events())
     return made, position
 
 
@@ -30,9 +35,9 @@ def a_deletion_that_leaves_the_list(forger: LinkForger) -> int:
 
 
 def a_list_that_changes_alone(forger: LinkForger) -> int:
-    listing = WebhookList.open(forger.organization_id, forger.cause)
-    listing.add(uuid4(), forger.cause)
-    return forger.write(*listing.collect_events())
+    its = listing(forger)
+    its.add(uuid4(), forger.cause)
+    return forger.write(*its.collect_events())
 
 
 CRIMES: Crimes = [

@@ -35,7 +35,8 @@ def make(request: pytest.FixtureRequest, process: Process) -> Make:
 
 
 @pytest.fixture
-def consumer(process: Process, make: Make) -> Noting:
+def consumer(process: Process, make: Make, monkeypatch: pytest.MonkeyPatch) -> Noting:
+    monkeypatch.setattr(engine, "RETRY_MAX_S", 0.05)
     return make(process)
 
 

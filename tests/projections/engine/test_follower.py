@@ -46,19 +46,6 @@ def following(
         assert not thread.is_alive()
 
 
-def test_it_does_not_wait_while_there_is_more_to_do() -> None:
-    waker, left = NoisyWaker(), [True] * 50
-
-    def step() -> bool:
-        if left:
-            assert waker.waits == 0
-        return bool(left) and left.pop()
-
-    with following(step, waker, pace_s=1.0):
-        wait_until(lambda: waker.waits > 0)
-    assert left == []
-
-
 def test_after_a_batch_that_is_not_full_it_waits_to_be_woken() -> None:
     waker, waited = NoisyWaker(), list[int]()
 

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from domain.accounts.organization import Organization
 from domain.log.log import EventRef
 from projections.engine import positions
-from projections.engine.positions import Fenced, belongs, models_to_rebuild
+from projections.engine.positions import Fenced
 from tests.installation import Process, postgresql_only, wait_until
 from tests.projections.histories import leave_out
 from tests.projections.looking import all_lags, failures, place_of, register
@@ -45,16 +45,6 @@ def test_a_move_forgets_an_old_failure(process: Process) -> None:
         )
     place = place_of(process, "wallets")
     assert (place.failure, place.failed_at, place.caught_up_at) == (None, None, NOON)
-
-
-def test_a_failure_that_is_out_of_date_is_not_noted(process: Process) -> None:
-    register(process, 1)
-    (first,) = process.log.read(0, 1)
-    seen = place_of(process, "wallets")
-    with process.views.writing() as connection:
-        process.positions.advance(connection, [seen], first.ref)
-        process.positions.fail(connection, [seen], "a bug", NOON)
-    assert failures(process) == {}
 
 
 @pytest.fixture
@@ -158,13 +148,6 @@ def test_a_heartbeat_is_noted_only_for_the_position_that_it_was_seen_at(process:
     assert place_of(process, "jobs").caught_up_at is None
 
 
-def test_the_lag_is_the_way_to_the_head(process: Process) -> None:
-    register(process, 3)
-    process.projector.catch_up()
-    register(process, 2)
-    assert {(lag.position, lag.behind) for lag in all_lags(process)} == {(3, 2)}
-
-
 def test_the_lag_counts_events_and_not_the_positions_that_a_promotion_has_left_out(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,35 +159,6 @@ def test_the_lag_counts_events_and_not_the_positions_that_a_promotion_has_left_o
     assert {lag.behind for lag in all_lags(process)} == {3}
     monkeypatch.setattr(positions, "LAG_EVENTS_MAX", 2)
     assert {lag.behind for lag in all_lags(process)} == {2}
-
-
-def test_a_model_is_strange_when_it_was_never_built_or_by_another_version(
-    process: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def found() -> list[str]:
-        models = models_to_rebuild(process.source, process.models)
-        return [model.name for model in models]
-
-    assert found() == []
-    monkeypatch.setattr(type(process.wallets), "version", 2)
-    assert found() == ["wallets"]
-    with process.views.writing() as connection:
-        connection.execute(process.positions.rows.delete())
-    assert len(found()) == len(process.models)
-
-
-def test_a_position_belongs_to_the_log_whose_event_it_names(process: Process) -> None:
-    assert belongs(process.log, place_of(process, "wallets"))
-    register(process, 1)
-    process.projector.catch_up()
-    place = place_of(process, "wallets")
-    assert belongs(process.log, place)
-    register(process, 1)
-    (_, other) = process.log.read(0, 2)
-    with process.views.writing() as connection:
-        process.positions.start(connection, "wallets", 1, other.ref)
-        connection.execute(process.positions.rows.update().values(position=1))
-    assert not belongs(process.log, place_of(process, "wallets"))
 
 
 def test_the_events_of_several_streams_come_in_the_order_of_the_log(process: Process) -> None:

@@ -43,3 +43,18 @@ def test_a_model_that_is_behind_catches_up_while_the_others_stay_where_they_are(
         assert place_of(process, "wallets").position == head
     assert place_of(process, "api_clients").position == head
     assert rows(process, [process.wallets]) == before
+
+
+@pytest.mark.any_database
+def test_a_model_that_has_followed_what_a_failover_lost_is_rebuilt(process: Process) -> None:
+    register(process, 2)
+    models = process.wallets, process.organizations
+    projector_of(process, *models).catch_up()
+    right, places = rows(process, models), process.positions.rows
+    with process.views.writing() as connection:
+        at = places.update().where(places.c.name == "organizations")
+        connection.execute(at.values(stream_version=9))
+        connection.execute(process.organizations.tables[0].delete())
+    projector_of(process, *models).step()
+    assert rows(process, models) == right
+    assert place_of(process, "organizations").position == process.log.head()

@@ -3,13 +3,12 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
 import pytest
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from app.processes.erasing import erase, keys_of_months, keys_of_stream
 from app.processes.migrate import migrate
@@ -18,14 +17,13 @@ from domain.accounts.organization import Organization
 from domain.accounts.wallet import Adjustment
 from domain.finance.month import Month
 from domain.links.link import Link
-from domain.log.log import Recorded
 from domain.months import first_instant, month_of, next_month
 from domain.webhooks.commands import Draft
 from projections.engine.rebuild import Filling, ignore_progress, rebuild_all
-from projections.models.wallets import Wallets
 from tests.installation import Installation, Process, sqlite_only
 from tests.projections.histories import Life
 from tests.projections.looking import (
+    FragileWallets,
     failures,
     place_of,
     places,
@@ -97,22 +95,18 @@ def test_a_rebuild_equals_what_was_projected_live(process: Process, seed: int) -
     assert process.audit().failures == []
 
 
-class Unbuildable(Wallets):
-    def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        super().project(connection, batch)
-        message = "a bug of this handler"
-        raise RuntimeError(message)
-
-
 @pytest.mark.any_database
-def test_one_model_that_cannot_be_built_holds_up_no_other(process: Process) -> None:
+def test_one_model_that_cannot_be_built_holds_up_no_other(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FragileWallets, "broken_at", 1)
     process.organization()
     process.projector.catch_up()
     before = tables(process)
     for model in (process.wallets, process.transactions):
         with process.views.writing() as connection:
             connection.execute(model.tables[0].delete())
-    models = [process.organizations, Unbuildable(), process.transactions]
+    models = [process.organizations, FragileWallets(), process.transactions]
     with pytest.raises(RuntimeError, match="a bug of this handler"):
         rebuild_all(process.source, models)
     found = rows(process)
@@ -138,9 +132,12 @@ def test_a_rebuild_that_fails_at_the_swap_changes_nothing(
 
 
 @pytest.mark.any_database
-def test_a_model_that_has_stopped_is_mended_by_its_rebuild(process: Process) -> None:
+def test_a_model_that_has_stopped_is_mended_by_its_rebuild(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FragileWallets, "broken_at", 1)
     process.organization("1.00")
-    projector_of(process, Unbuildable()).step()
+    projector_of(process, FragileWallets()).step()
     assert set(failures(process)) == {"wallets"}
     rebuild_all(process.source, [process.wallets])
     assert failures(process) == {}

@@ -1,7 +1,5 @@
 """A read model that fails stops alone, at exactly the event that it fails on, and says so."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from projections.engine.projector import Projector
@@ -19,15 +17,9 @@ from tests.projections.looking import (
 
 
 @pytest.fixture
-def fragile() -> Iterator[FragileWallets]:
-    yield FragileWallets()
-    FragileWallets.broken_at = 0
-
-
-@pytest.fixture
-def projector(process: Process, fragile: FragileWallets) -> Projector:
+def projector(process: Process) -> Projector:
     models = [model for model in process.models if model.name != "wallets"]
-    return projector_of(process, *models, fragile)
+    return projector_of(process, *models, FragileWallets())
 
 
 def project_all(projector: Projector) -> None:
@@ -36,12 +28,12 @@ def project_all(projector: Projector) -> None:
 
 
 def test_a_handler_that_raises_stops_its_model_at_exactly_that_position(
-    process: Process, projector: Projector
+    process: Process, projector: Projector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     organization_id = process.organization("1.00")
     process.look_up(organization_id)
     head = process.log.head()
-    FragileWallets.broken_at = head - 1
+    monkeypatch.setattr(FragileWallets, "broken_at", head - 1)
     project_all(projector)
     everywhere = dict.fromkeys((model.name for model in process.models), head)
     assert places(process) == {**everywhere, "wallets": head - 2}

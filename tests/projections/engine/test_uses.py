@@ -36,5 +36,6 @@ def test_an_event_of_another_kind_writes_nothing(model: ReadModel) -> None:
 
 def test_the_events_of_some_kinds_come_in_the_order_of_the_log() -> None:
     some: list[Uses] = [(Wallet.Charged,), (Wallet.Event,), (Link.Event, BulkJob.Event), (Event,)]
-    for kinds in some:
-        assert [*Batch(BATCH).of(kinds)] == [e for e in BATCH if isinstance(e.event, kinds)]
+    for uses in some:
+        expected = [each for each in BATCH if isinstance(each.event, uses)]
+        assert [*Batch(BATCH, 0, len(BATCH)).of(uses)] == expected

@@ -19,7 +19,6 @@ FAR = replace(bought("Asia", "6.00"), cost=Cost(2_000_000, "EUR"), network="far"
 
 
 def counted(process: Process) -> Earned:
-    """Add up the view."""
     database = process.open_finance()
     with database.reading() as connection:
         rows = connection.execute(select(COSTS.table)).all()

@@ -19,24 +19,6 @@ def active(process: Process, organization_id: UUID, moment: datetime) -> list[UU
     return process.ask(process.links.active_at, organization_id, moment)
 
 
-def test_a_span_has_its_first_moment_and_not_its_last(
-    process: Process, organization_id: UUID, clock: SetClock
-) -> None:
-    life = LinkSteps(process, organization_id).activate()
-    suspended_at = clock.forward(days=1)
-    life.switch("suspended")
-    reactivated_at = clock.forward(days=1)
-    life.switch("active")
-    for moment, expected in (
-        (suspended_at - MICROSECOND, [life.id]),
-        (suspended_at, []),
-        (reactivated_at - MICROSECOND, []),
-        (reactivated_at, [life.id]),
-        (reactivated_at + timedelta(days=1), [life.id]),
-    ):
-        assert active(process, organization_id, moment) == expected
-
-
 @pytest.mark.any_database
 def test_a_span_lasts_until_the_link_is_otherwise_or_ends(
     process: Process, organization_id: UUID, clock: SetClock

@@ -17,21 +17,14 @@ from projections.engine.database import to_micros
 from projections.models.links import SORTS, LinkFilter, LinkRow
 from tests.installation import Process, SetClock, postgresql_only
 from tests.projections.link_steps import LinkSteps, bought
-from tests.projections.looking import statements
+from tests.projections.looking import link_page, statements
 
 DAY = timedelta(days=1)
 ONE_IN = 37  # Of all combinations, so few that any two values still come together.
 
 
-def page(
-    process: Process, owner: UUID, wanted: LinkFilter, part: slice = slice(0, 99)
-) -> tuple[list[LinkRow], int]:
-    process.projector.catch_up()
-    return process.links.page(process.views, owner, wanted, part)
-
-
 def ids(process: Process, owner: UUID, **wanted: Any) -> list[UUID]:
-    rows, total = page(process, owner, LinkFilter(**wanted))
+    rows, total = link_page(process, owner, LinkFilter(**wanted))
     assert total == len(rows)
     return [row.id for row in rows]
 
@@ -50,7 +43,7 @@ def test_all_filters_and_sorts_can_be_combined(process: Process, clock: SetClock
         if number % 2:
             clock.forward(hours=1)
     LinkSteps(process, process.organization(), "Van 1", plans[0]).activate().start_plan(start)
-    every, _ = page(process, owner, LinkFilter())
+    every, _ = link_page(process, owner)
     moments = (None, start + timedelta(hours=4), start + timedelta(hours=9))
     axes: Mapping[str, Sequence[Any]] = {
         "status": (None, "active", "suspended"),
@@ -70,7 +63,7 @@ def test_all_filters_and_sorts_can_be_combined(process: Process, clock: SetClock
         wanted = LinkFilter(**dict(zip(axes, each, strict=True)))
         expected = sorted(filter(lambda row: _matches(row, wanted), every), key=_key(wanted.sort))
         for start_at in (0, 2, 4, 90):
-            found, total = page(process, owner, wanted, slice(start_at, start_at + 2))
+            found, total = link_page(process, owner, wanted, slice(start_at, start_at + 2))
             assert (found, total) == (expected[start_at : start_at + 2], len(expected)), wanted
 
 
@@ -108,8 +101,7 @@ def test_a_link_ends_with_the_last_plan_that_has_data_left(
     ends, cause = clock.now + DAY * 30, process.cause
 
     def known() -> datetime | None:
-        process.projector.catch_up()
-        (row,) = process.links.page(process.views, organization_id, ALL, slice(0, 9))[0]
+        (row,) = link_page(process, organization_id)[0]
         assert (ids(process, organization_id, expires_before=ends + DAY * 99) == []) == (
             row.expires_at is None
         )
@@ -119,7 +111,7 @@ def test_a_link_ends_with_the_last_plan_that_has_data_left(
     life.start_plan(ends)
     assert known() == ends
     assert ids(process, organization_id, expires_before=ends) == []
-    changed_at = page(process, organization_id, ALL)[0][0].changed_at
+    changed_at = link_page(process, organization_id)[0][0].changed_at
     clock.forward(hours=1)
     life.change((), [bought("More")]).do_all()
     link = life.link
@@ -137,7 +129,7 @@ def test_a_link_ends_with_the_last_plan_that_has_data_left(
     link.record_used(first, 100, cause())
     process.log.append(link)
     assert known() == ends - DAY
-    moved_at = page(process, organization_id, ALL)[0][0].changed_at
+    moved_at = link_page(process, organization_id)[0][0].changed_at
     assert changed_at < moved_at < clock.now, "what is used of a plan is no change"
     life.change([more]).do_all()
     assert known() is None
@@ -177,7 +169,6 @@ def test_a_plan_finds_the_links_that_have_it_now(process: Process, organization_
     assert (found(plan.plan_id), found(other.plan_id)) == ([], [life.id])
 
 
-ALL = LinkFilter()
 START = datetime(2026, 1, 1, tzinfo=UTC)
 OWNERS, LINKS = 125, 50_000
 OF_ONE = LINKS // OWNERS
@@ -227,7 +218,7 @@ def test_a_page_of_one_among_many_reads_no_more_than_is_theirs(process: Process)
     with process.views.reading() as connection:
         connection.exec_driver_sql("VACUUM ANALYZE links, link_plans")
     for name, wanted in ASKED.items():
-        sent = statements(process, partial(page, process, OWNER, wanted, slice(20, 40)))
+        sent = statements(process, partial(link_page, process, OWNER, wanted, slice(20, 40)))
         statement, values = next(each for each in sent if "FROM links" in each[0])
         for mode in ("force_custom_plan", "force_generic_plan"):
             plan = _explain(process, statement, values, mode)

@@ -14,7 +14,7 @@ from projections.engine.rebuild import rebuild_all
 from projections.models.links import LinkFilter
 from tests.installation import Process, postgresql_only
 from tests.projections.link_steps import LinkSteps
-from tests.projections.looking import tables
+from tests.projections.looking import link_page, tables
 from tests.servers.databases import Databases
 
 TERMS = ("van", "van 7", "n 7", "7", "an 70", "8988", "nothing", "o'h", '"bob"', "%", "europe")
@@ -23,13 +23,7 @@ NAMES = ("Van 7", "van 70", 'O\'Hara "Bob"', "100%", None)
 
 
 def found(process: Process, organization_id: UUID) -> dict[str, set[UUID]]:
-    process.projector.catch_up()
-    pages = {
-        term: process.links.page(
-            process.views, organization_id, LinkFilter(search=term), slice(0, 99)
-        )
-        for term in TERMS
-    }
+    pages = {it: link_page(process, organization_id, LinkFilter(search=it)) for it in TERMS}
     assert all(total == len(rows) for rows, total in pages.values())
     return {term: {row.id for row in rows} for term, (rows, _) in pages.items()}
 

@@ -7,6 +7,7 @@ import pytest
 from projections.models.links import LinkFilter
 from tests.installation import Process
 from tests.projections.link_steps import LinkSteps, bought
+from tests.projections.looking import link_page
 
 NAMES = {
     "van": "Van 7",
@@ -65,8 +66,7 @@ def links(process: Process) -> dict[str, LinkSteps]:
 
 
 def find(process: Process, organization_id: UUID, wanted: LinkFilter) -> set[UUID]:
-    process.projector.catch_up()
-    found, total = process.links.page(process.views, organization_id, wanted, slice(0, 99))
+    found, total = link_page(process, organization_id, wanted)
     assert total == len(found)
     return {each.id for each in found}
 

@@ -6,24 +6,12 @@ from uuid import UUID
 
 import pytest
 
-from projections.models.links import LinkFilter, LinkRow
+from projections.models.links import LinkFilter
 from tests.installation import Process, sqlite_only
 from tests.projections.link_steps import LinkSteps
-from tests.projections.looking import plan_of, statements
+from tests.projections.looking import ALL, link_page, plan_of, statements
 
-ALL = LinkFilter()
 START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def page(
-    process: Process,
-    organization_id: UUID,
-    wanted: LinkFilter = ALL,
-    offset: int = 0,
-    limit: int = 9,
-) -> tuple[list[LinkRow], int]:
-    process.projector.catch_up()
-    return process.links.page(process.views, organization_id, wanted, slice(offset, offset + limit))
 
 
 def test_pages_come_newest_first_and_neither_repeat_nor_skip(
@@ -35,12 +23,13 @@ def test_pages_come_newest_first_and_neither_repeat_nor_skip(
         life.activate()
     waiting[4].switch("suspended")
     for wanted in (ALL, LinkFilter(search="van"), LinkFilter(status="active", search="VAN")):
-        pages = [page(process, organization_id, wanted, offset, 3) for offset in range(0, 15, 3)]
+        parts = [slice(start, start + 3) for start in range(0, 15, 3)]
+        pages = [link_page(process, organization_id, wanted, part) for part in parts]
         matching = [each.id for each in waiting if not (wanted.status and each is waiting[4])]
         assert [each.id for found, _ in pages for each in found] == matching
         assert {total for _, total in pages} == {len(matching)}
         assert pages[-1][0] == []
-    assert page(process, organization_id, offset=10**9) == ([], 11)
+    assert link_page(process, organization_id, ALL, slice(10**9, 10**9 + 9)) == ([], 11)
 
 
 @pytest.mark.any_database
@@ -49,7 +38,7 @@ def test_nobody_sees_the_links_of_others(process: Process, organization_id: UUID
     ids = [LinkSteps(process, owner, "Van").activate().id for owner in owners]
     for wanted in (ALL, LinkFilter(status="active"), LinkFilter(search="van", also=ids)):
         for owner, link_id in zip(owners, ids, strict=True):
-            assert [each.id for each in page(process, owner, wanted)[0]] == [link_id]
+            assert [each.id for each in link_page(process, owner, wanted)[0]] == [link_id]
 
 
 @sqlite_only("the plan of a query is told in SQLite's words")
@@ -78,7 +67,7 @@ def test_a_page_is_found_by_indexes_alone(
     for _ in range(3):
         LinkSteps(process, organization_id).activate()
     process.projector.catch_up()
-    asked = statements(process, lambda: page(process, organization_id, wanted))
+    asked = statements(process, lambda: link_page(process, organization_id, wanted))
     mine = [each for each in asked if re.search(r"FROM \"?link", each[0])]
     plans = [line for each in mine for line in plan_of(process, *each)]
     assert len(mine) <= 3

@@ -46,7 +46,6 @@ class Held:
     activated_at: datetime | None = None
 
     def shown(self, now: datetime) -> dict[str, Any]:
-        """Return it as the provider lists it."""
         begun, ends = self.activated_at, None
         if begun is not None:
             ends = begun + timedelta(days=self.offer.day)
@@ -64,8 +63,6 @@ class Held:
 
 @dataclass
 class Esim:
-    """An eSIM of the account."""
-
     iccid: str
     held: list[Held] = field(default_factory=list)
     recycled: bool = False

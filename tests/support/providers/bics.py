@@ -130,7 +130,6 @@ class BicsServer(ScriptedServer):
         }
 
     def now(self) -> datetime:
-        """Return the time at the network."""
         return self.clock() + self.offset
 
     def forward(self, by: timedelta) -> None:
@@ -143,7 +142,6 @@ class BicsServer(ScriptedServer):
                     self._use(endpoint, by / timedelta(hours=1) * MB_PER_HOUR)
 
     def forget_tokens(self) -> None:
-        """Let every token expire."""
         with self.lock:
             self.tokens.clear()
 
@@ -166,7 +164,6 @@ class BicsServer(ScriptedServer):
             self.endpoints[sim.endpoint_id] = EndpointOf(sim.endpoint_id, name, iccid)
 
     def handler_of(self, route: str) -> Handler:
-        """Return what answers a route."""
         return next(handler for name, *_, handler in self._routes if name == route)
 
     def route_first(self, route: str, method: str, path: str, handler: Handler) -> None:

@@ -139,14 +139,12 @@ class EsimGoServer(ScriptedServer):
         self._serve_esim("compatible", "GET", "/compatible/(?P<name>[^/]+)", self._compatible)
 
     def offer(self, name: str, price: str = "2.28", **more: Any) -> Offer:
-        """Put a bundle into the catalogue."""
         made = self.offered[name] = Offer(name, Decimal(price), **more)
         return made
 
     # What happens at the far side without us.
 
     def install(self, iccid: str) -> None:
-        """Install an eSIM on a device."""
         self.esims[iccid].installed_at = self.clock()
 
     def use(self, iccid: str, quantity: int) -> None:
@@ -162,11 +160,9 @@ class EsimGoServer(ScriptedServer):
                     return
 
     def suspend_by_policy(self, iccid: str) -> None:
-        """Suspend an eSIM for a breach of the provider's rules."""
         self.esims[iccid].state, self.esims[iccid].by_policy = "suspended", True
 
     def deactivate(self, iccid: str) -> None:
-        """Deactivate an eSIM."""
         self.esims[iccid].state = "deactivated"
 
     # The provider's own books.
@@ -401,8 +397,6 @@ def assigned(put: Put, now: datetime) -> dict[str, Any]:
 
 
 def catalogued(offer: Offer) -> dict[str, Any]:
-    """Return a bundle as the catalogue shows it."""
-
     def named(codes: tuple[str, ...]) -> list[dict[str, str]]:
         return [{"name": f"Country {code}", "region": "Europe", "iso": code} for code in codes]
 

@@ -26,7 +26,6 @@ class ScriptedLookups(ScriptedServer):
         self._fixed: Answer | None = None
 
     def answer_with(self, status: int, told: Any, **headers: str) -> None:
-        """Answer every request with this from now on."""
         self._fixed = status, told, headers
 
     def serve(self, name: str, path: str, handler: Callable[[Request], Answer]) -> None:
@@ -34,12 +33,10 @@ class ScriptedLookups(ScriptedServer):
         self.route(name, "GET", path, lambda request: self._answer(request, handler))
 
     def charge(self) -> None:
-        """Charge for one answer."""
         self.charged += 1
         self.balance_micros -= self.price_micros
 
     def is_allowed(self, request: Request) -> bool:
-        """Tell whether a request shows the credentials of the account."""
         raise NotImplementedError
 
     def refusal(self) -> Answer:

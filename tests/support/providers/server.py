@@ -87,7 +87,6 @@ class Request:
         return json.loads(self.body) if self.body else None
 
     def form(self) -> dict[str, str]:
-        """Return the fields of a form."""
         return _single(self.body.decode())
 
 
@@ -186,7 +185,6 @@ class ScriptedServer:
                     each.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Stop listening and cut all connections."""
         self.heal()
         self._server.shutdown()
         self._server.server_close()
@@ -238,13 +236,11 @@ class ScriptedServer:
             self._released.wait(seconds)
 
     def connected(self, connection: socket.socket) -> None:
-        """Remember a connection until it ends."""
         with self.lock:
             self.accepted += 1
             self._connections.add(connection)
 
     def disconnected(self, connection: socket.socket) -> None:
-        """Forget a connection."""
         with self.lock:
             self._connections.discard(connection)
 

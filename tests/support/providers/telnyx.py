@@ -81,7 +81,6 @@ class ScriptedTelnyx(ScriptedLookups):
         self.serve("balance", r"/balance", self._balance)
 
     def know(self, number: str, **fields: Any) -> None:
-        """Know a number from now on."""
         self.book[number] = record(number, **fields)
 
     def _look_up(self, request: Request) -> Answer:

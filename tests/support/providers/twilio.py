@@ -78,7 +78,6 @@ class ScriptedTwilio(ScriptedLookups):
         self.serve("balance", accounts, self._balance)
 
     def know(self, number: str, **fields: Any) -> None:
-        """Know a number from now on."""
         self.book[number] = resource(number, **fields)
 
     def _look_up(self, request: Request) -> Answer:

@@ -108,7 +108,6 @@ class Told(Lab):
         self.store = self.process.webhook_deliveries
 
     def happen(self, *references: str) -> None:
-        """Let something be told of each."""
         for each in references:
             self.process.deposit(self.owner, "1.00", each)
         self.plan()

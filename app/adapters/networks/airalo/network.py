@@ -23,7 +23,7 @@ from app.adapters.remote.exchange import (
     decode,
     time_left,
 )
-from app.adapters.remote.login import Login, LoginRefused
+from app.adapters.remote.login import Login, LoginRefused, bearer
 from domain.catalogue.supplied import Supplied
 from domain.cause import Clock
 from domain.cost import ProviderBalance
@@ -75,7 +75,7 @@ class Session:
         self._api = api
         self._form = {"client_id": client_id, "client_secret": client_secret}
         self._form["grant_type"] = "client_credentials"
-        self._login = Login("Airalo", self._log_in, _bearer, _is_refused)
+        self._login = Login("Airalo", self._log_in, bearer, _is_refused)
 
     def read(
         self,
@@ -84,12 +84,10 @@ class Session:
         query: Mapping[str, str] | None = None,
         api: RemoteApi | None = None,
     ) -> Reply:
-        """Send a read. Raises Unavailable."""
         send = (api or self._api).read
         return self._authorized(send, timeout_s, method="GET", path=path, query=query)
 
     def change(self, path: str, timeout_s: float, body: Mapping[str, Any]) -> Reply:
-        """Send a change. Raises Unavailable or OutcomeUnknown."""
         return self._authorized(self._api.change, timeout_s, method="POST", path=path, json=body)
 
     def _authorized(self, send: Callable[..., Reply], timeout_s: float, **parts: Any) -> Reply:
@@ -151,7 +149,6 @@ class Airalo(OrderNetwork):
         raise Unavailable("a catalogue without an end")
 
     def order(self, plan: ProviderPlan, reference: str, *, timeout_s: float) -> Order:
-        """Buy one package on a new eSIM, under our reference."""
         package = plan.provider_plan_id
         body = {"quantity": 1, "package_id": package, "type": "sim", "description": reference}
         order = self._change("/orders", timeout_s, body).read(package)
@@ -214,7 +211,6 @@ class Airalo(OrderNetwork):
         return {each.id.removesuffix(wire.TOPUP) for each in listed}.intersection(plans)
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
-        """Return the packages of an eSIM, and whether it was recycled."""
         until = time_left(timeout_s)
         now = self._clock()
         sim = self._sim(endpoint_id, until())
@@ -281,10 +277,6 @@ def _answer(reply: Reply) -> Reply:
 
 def _is_refused(reply: Reply) -> bool:
     return reply.status == HTTPStatus.UNAUTHORIZED
-
-
-def _bearer(token: str) -> Mapping[str, str]:
-    return {"Authorization": f"Bearer {token}"}
 
 
 def _path(iccid: str) -> str:

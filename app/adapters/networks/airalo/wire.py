@@ -235,7 +235,6 @@ class Operator(Struct):
 
     @property
     def notices(self) -> set[str]:
-        """What a traveller must know of each of its packages."""
         said = {
             IDENTITY: str(self.is_kyc_verify).lower() in {"true", "1"},
             AT_INSTALLATION: self.activation_policy == "installation",
@@ -245,7 +244,6 @@ class Operator(Struct):
         return {notice for notice, applies in said.items() if applies}
 
     def covered(self, where: str, odd: list[OddEntry]) -> tuple[SuppliedCountry, ...]:
-        """Return its countries, with the networks that it names there."""
         networks = operators_by_country(self.coverages or [], f"{where}.coverages", odd)
         named = entries(self.countries, Country, f"{where}.countries", odd)
         codes = sorted({country.country_code for _, country in named})
@@ -297,7 +295,6 @@ class Balances(Struct):
 
     @property
     def balance(self) -> ProviderBalance | None:
-        """What we have left."""
         accounts = self.balances if isinstance(self.balances, list) else [self.balances]
         left = [each.available_balance for each in accounts]
         return balance_of(left[0].amount, left[0].currency) if left else None

@@ -6,9 +6,8 @@ reference is the name of the endpoint, by which we find a creation whose reply w
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count, islice
 from typing import Literal
@@ -39,7 +38,6 @@ from domain.links.network import (
     AddonUsage,
     Capability,
     Endpoint,
-    LinkStatus,
     NetworkStatus,
     NoActivationCode,
     NoSuchEndpoint,
@@ -77,18 +75,11 @@ MSISDN = re.compile(r"[1-9][0-9]{6,14}")  # ITU-T E.164.
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Profiles:
-    """The ids at BICS that every new endpoint gets."""
-
-    roaming_profile: str
-    apn_group: str
-
-
 class BicsNetwork(StockNetwork):
     """One account of BICS; thread-safe. Creations are documented to take up to 180 s.
 
-    It has no balance, because it is paid by invoice, and no catalogue: its plans are ours.
+    It has no balance, because it is paid by invoice, and no catalogue: its plans are ours. Every
+    new endpoint gets the profile and the group, by their ids at BICS.
     """
 
     name = "bics"
@@ -100,9 +91,9 @@ class BicsNetwork(StockNetwork):
     adds_once = False
     background_reads_per_s = 4.0  # It publishes no limit.
 
-    def __init__(self, session: Session, profiles: Profiles, clock: Clock) -> None:
+    def __init__(self, session: Session, clock: Clock, profile: str, apn_group: str) -> None:
         self._session = session
-        self._profiles = profiles
+        self._of_all = {"roamingProfileId": profile, "apnGroupId": apn_group}
         self._clock = clock
         # By sponsor and product: the first page of the stock that may have a matching free eSIM.
         self._first_pages: dict[tuple[str | None, str], int] = {}
@@ -128,7 +119,8 @@ class BicsNetwork(StockNetwork):
 
         def suits(sim: Sim) -> bool:
             sponsor_suits = sponsor_profile_id is None or sponsor_profile_id in sim.sponsors
-            return self._is_free(sim) and sponsor_suits and product in {"", sim.sim_product}
+            is_free = sim.is_free and sim.iccid not in self._skipped
+            return is_free and sponsor_suits and product in {"", sim.sim_product}
 
         deadline = time_left(timeout_s)
         pages = self._pages((sponsor_profile_id, product), suits, deadline)
@@ -158,9 +150,6 @@ class BicsNetwork(StockNetwork):
             if len(rows) < PAGE_SIMS:
                 return
 
-    def _is_free(self, sim: Sim) -> bool:
-        return sim.is_free and sim.iccid not in self._skipped
-
     def create_endpoint(
         self, iccid: str, plan: ProviderPlan, base_plan: str, reference: str, *, timeout_s: float
     ) -> Endpoint:
@@ -175,8 +164,7 @@ class BicsNetwork(StockNetwork):
             "requestParam": {
                 "name": reference,
                 "isLinkSIM": "true",
-                "roamingProfileId": self._profiles.roaming_profile,
-                "apnGroupId": self._profiles.apn_group,
+                **self._of_all,
                 "iccid": iccid,
                 "planId": base_plan,
                 "addonPlanIds": [plan.provider_plan_id],
@@ -189,7 +177,9 @@ class BicsNetwork(StockNetwork):
             return self._existing_endpoint(iccid, reference, deadline)
         if str(made.end_point_id) in NONE:
             raise OutcomeNotStated("bics tells of a creation without its endpoint")
-        return self._active(str(made.end_point_id), iccid, reference, deadline)
+        with becoming(ProviderError):  # The endpoint exists.
+            self._activate(str(made.end_point_id), deadline)
+        return Endpoint(str(made.end_point_id), iccid, reference)
 
     def _existing_endpoint(self, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
         """Return the endpoint of an eSIM if it has our reference; otherwise raise Rejected."""
@@ -198,12 +188,6 @@ class BicsNetwork(StockNetwork):
         if found is not None and found.reference == reference:
             return found
         raise Rejected("bics refuses the endpoint, or the eSIM has another one")
-
-    def _active(self, endpoint_id: str, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
-        """Activate a new endpoint; a failure is OutcomeUnknown, because the endpoint exists."""
-        with becoming(ProviderError):
-            self._activate(endpoint_id, deadline)
-        return Endpoint(endpoint_id, iccid, reference)
 
     def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
         """Return the endpoint of an eSIM, and activate it first if it never was.
@@ -307,7 +291,7 @@ class BicsNetwork(StockNetwork):
         plans = [each for each in info.promotional_plans.plan if str(each.unique_id) in used]
         started = [_moment_of(each.plan_start_date) for each in plans]
         return Usage(
-            self._status(info, deadline),
+            status_of(self._life_cycle(info, deadline)),
             addons,
             as_of,
             first_used_at=min(filter(None, started), default=None),
@@ -316,10 +300,12 @@ class BicsNetwork(StockNetwork):
 
     def _addons(self, endpoint_id: str, info: Info, deadline: Deadline) -> list[AddonUsage]:
         """Return the plans in the order in which they were added, which is that of their ids."""
-        benefits = {str(each.unique_id): each for each in info.benefit_info.benefit if each.is_data}
+        data = [each for each in info.benefit_info.benefit if each.name == "DATA"]
+        benefits = {str(each.unique_id): each for each in data}
         plans = info.promotional_plans.plan
         ended = [each for each in plans if str(each.unique_id) not in benefits]
-        days = self._since_any(endpoint_id, ended, deadline)
+        started = min(filter(None, (_moment_of(it.plan_start_date) for it in ended)), default=None)
+        days = self._traffic(endpoint_id, started, deadline) if started else {}  # Once for all.
         found = []
         for plan in plans:
             benefit = benefits.get(str(plan.unique_id))
@@ -333,15 +319,6 @@ class BicsNetwork(StockNetwork):
             addon_id, expires_at = str(plan.unique_id), _moment_of(plan.plan_expiry_date)
             found.append(AddonUsage(addon_id, str(plan.plan_id), used_mb, left_mb, expires_at))
         return sorted(found, key=lambda each: (len(each.addon_id), each.addon_id))
-
-    def _since_any(
-        self, endpoint_id: str, plans: Iterable[PlanOn], deadline: Deadline
-    ) -> dict[datetime, float]:
-        """Return the MB of each day since the first of these plans began, read once for all."""
-        started = min(
-            filter(None, [_moment_of(each.plan_start_date) for each in plans]), default=None
-        )
-        return self._traffic(endpoint_id, started, deadline) if started else {}
 
     def _traffic(
         self, endpoint_id: str, since: datetime, deadline: Deadline
@@ -366,13 +343,13 @@ class BicsNetwork(StockNetwork):
         BICS does not say whether a device is connected, nor where it is.
         """
         deadline, as_of = time_left(timeout_s), self._clock()
-        status = self._status(self._profile(endpoint_id, deadline), deadline)
+        life_cycle = self._life_cycle(self._profile(endpoint_id, deadline), deadline)
         days = self._traffic(endpoint_id, as_of - timedelta(days=SEEN_DAYS), deadline)
         last = min(max(days), as_of) if days else None
+        status = status_of(life_cycle)
         return NetworkStatus(status, connected=False, network=None, last_seen_at=last, as_of=as_of)
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """Stop the traffic."""
         self._change_life_cycle(endpoint_id, "S", time_left(timeout_s))
 
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
@@ -391,7 +368,6 @@ class BicsNetwork(StockNetwork):
         self._session.change("POST", path, request, deadline, Outcome, done=LIFE_CYCLE_CHANGED)
 
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
-        """Return the text of the QR code."""
         sim = self._sim(iccid, time_left(timeout_s))
         if sim is None:
             raise Rejected("bics knows no such eSIM")
@@ -422,9 +398,6 @@ class BicsNetwork(StockNetwork):
         sim = self._sim(info.basic_info.iccid, deadline)
         return sim.sim_status if sim is not None else ""
 
-    def _status(self, info: Info, deadline: Deadline) -> LinkStatus:
-        return status_of(self._life_cycle(info, deadline))
-
 
 def _readable(row: Raw) -> Sim | None:
     """Return an eSIM of the stock; None, and a line in the log, for one that cannot be read."""
@@ -441,7 +414,6 @@ def _msisdn_of(info: Info) -> str | None:
 
 
 def _moment_of(text: str | None, form: str = MOMENT) -> datetime | None:
-    """Read a moment in UTC; None where there is none."""
     if text is None or text in NONE:
         return None
     try:

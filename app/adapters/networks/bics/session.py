@@ -56,9 +56,7 @@ class Session:
     ) -> T:
         """Send a read and return what its answer holds below a path.
 
-        Codes in `nothing` mean that there is no data.
-
-        Raises Unavailable, or NoSuchEndpoint.
+        Codes in `nothing` mean that there is no data. Raises Unavailable, or NoSuchEndpoint.
         """
         reply = self._authorized(self._api.read, deadline, method="GET", path=path, query=query)
         outcome = decode(reply, Outcome, RESPONSE)

@@ -124,10 +124,6 @@ class Benefit(msgspec.Struct, rename="camel"):
     actual_balance: Quantity = 0.0
     balance: Quantity = 0.0
 
-    @property
-    def is_data(self) -> bool:
-        return self.name == "DATA"
-
 
 class Info(msgspec.Struct, rename="camel"):
     """The state of an endpoint and its plans."""
@@ -160,5 +156,4 @@ class Statistics(msgspec.Struct, rename="camel"):
 
 
 def status_of(life_cycle: str) -> LinkStatus:
-    """Return the status of a link for a life cycle of BICS."""
     return LIFE_CYCLES.get(life_cycle.casefold(), "inactive")

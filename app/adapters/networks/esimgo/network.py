@@ -115,7 +115,6 @@ class EsimGo:
         return balance_of(account.balance, account.currency)
 
     def supplied(self, *, timeout_s: float) -> Iterator[Supplied]:
-        """Return the bundles of the catalogue, with the operators of each country."""
         odd: list[OddEntry] = []
         currency = self._organisation(timeout_s).currency
         reply = self._read("/networks", timeout_s, {"returnAll": "true"})
@@ -128,7 +127,6 @@ class EsimGo:
         yield from odd
 
     def order(self, plan: ProviderPlan, reference: str, *, timeout_s: float) -> Order:  # noqa: ARG002  # It keeps none.
-        """Buy one bundle on a new eSIM."""
         order = self._order(plan, timeout_s).read(plan.provider_plan_id)
         if order is None:  # The order may be in progress; the list of orders will show it.
             raise OutcomeNotStated(NOT_COMPLETED)
@@ -246,7 +244,6 @@ class EsimGo:
         )
 
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
-        """Return the state, and the network that last heard of the eSIM."""
         until = time_left(timeout_s)
         now = self._clock()
         esim = self._esim(endpoint_id, until())
@@ -278,7 +275,6 @@ class EsimGo:
         return ActivationCode(lpa)
 
     def notified(self, headers: Mapping[str, str], body: bytes) -> str | None:
-        """Return the ICCID that a notification is about. Raises ForgedNotification."""
         return wire.iccid_of(headers, body, self._key)
 
     def _organisation(self, timeout_s: float) -> wire.Organisation:

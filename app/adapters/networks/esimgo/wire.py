@@ -66,11 +66,6 @@ class OrderLine(Struct):
     esims: list[Installed] | None = None
     iccids: list[str] | None = None
 
-    @property
-    def known_iccids(self) -> set[str]:
-        """The eSIMs that the bundle was put on."""
-        return {each.iccid for each in self.esims or []} | {*(self.iccids or [])}
-
 
 class Placed(Struct, rename="camel"):
     """An order, as its placement and the list of orders show it."""
@@ -88,7 +83,8 @@ class Placed(Struct, rename="camel"):
         placed_at = moment(self.created_date or self.create_date)
         if len(self.order) != 1 or self.status.lower() != "completed" or placed_at is None:
             return None
-        (line,), iccids = self.order, self.order[0].known_iccids
+        (line,) = self.order
+        iccids = {each.iccid for each in line.esims or []} | {*(line.iccids or [])}
         if line.item != bundle or line.quantity != 1 or len(iccids) != 1:
             return None
         (iccid,) = iccids
@@ -188,7 +184,6 @@ class Bundles(Struct):
 
     @property
     def first_used_at(self) -> datetime | None:
-        """When data of any bundle was first used."""
         starts = [moment(each.start_time) for _, each in self.present]
         return min((each for each in starts if each is not None), default=None)
 
@@ -205,12 +200,10 @@ class EsimDetails(Struct, rename="camel"):
 
     @property
     def status(self) -> LinkStatus:
-        """Whether it may carry traffic."""
         return STATUS[self.state]
 
     @property
     def installed_at(self) -> datetime | None:
-        """When it was first installed on a device."""
         value = self.first_installed_date_time
         if isinstance(value, str) and value.isdecimal():
             value = int(value[:20])  # A longer one is out of range all the same.
@@ -241,7 +234,6 @@ class Location(Struct, rename="camel"):
 
     @property
     def last_seen_at(self) -> datetime | None:
-        """When its network last heard of it."""
         return moment(self.last_seen)
 
     @property

@@ -42,17 +42,11 @@ class Identifiers:
         return f"ep-{self._digest('endpoint', iccid, reference).hex()[:20]}"
 
     def addon_id(self, endpoint_id: str, reference: str | None) -> str:
-        """Return the id of the add-on of an addition."""
         return f"ad-{self._digest('addon', endpoint_id, reference).hex()[:20]}"
 
     def roll(self, purpose: str, name: str) -> float:
         """Return the random number, 0 ≤ number < 1, of this purpose and name; always the same."""
         return (int.from_bytes(self._digest("roll", purpose, name)[:8]) >> 11) / 2**53
-
-    def between(self, bounds: tuple[float, float], purpose: str, name: str) -> float:
-        """Return a number like that of `roll`, but between two bounds."""
-        low, high = bounds
-        return low + (high - low) * self.roll(purpose, name)
 
     def _digest(self, kind: str, *names: object) -> bytes:
         # As a JSON array, so that two different lists of names cannot give the same text.

@@ -91,7 +91,6 @@ class Calls:
             raise kind(_trouble(error)) from None
 
     def left_s(self, call: Call) -> float:
-        """Return how many seconds of the call's time-out are left."""
         return max(0.0, (call.deadline - self._clock()).total_seconds())
 
     def _start_call(self, timeout_s: float) -> tuple[datetime, datetime]:
@@ -182,7 +181,6 @@ class Inventory:
         return connection.execute(state.with_for_update() if lock else state).scalar_one_or_none()
 
     def mark(self, connection: Connection, iccid: str, *, is_free: bool) -> None:
-        """Take an eSIM out of the stock or put it back."""
         this = self._esims.update().where(self._esims.c.iccid == iccid)
         connection.execute(this.values(is_free=is_free))
 
@@ -198,11 +196,9 @@ class Inventory:
     def by_id(
         self, connection: Connection, endpoint_id: str, *, lock: bool = False
     ) -> Subscription | None:
-        """Read an endpoint by its id, unless it was removed."""
         return self._present(connection, self._endpoints.c.endpoint_id == endpoint_id, lock=lock)
 
     def by_iccid(self, connection: Connection, iccid: str) -> Subscription | None:
-        """Read the endpoint of an eSIM, if it has one."""
         return self._present(connection, self._endpoints.c.iccid == iccid)
 
     def insert(self, connection: Connection, subscription: Subscription) -> None:
@@ -215,7 +211,6 @@ class Inventory:
         connection.execute(self._endpoints.insert().values(row))
 
     def update(self, connection: Connection, subscription: Subscription) -> None:
-        """Write the new state of an endpoint."""
         new = msgspec.json.encode(subscription)
         connection.execute(self._change(subscription.endpoint_id).values(document=new))
 

@@ -151,7 +151,7 @@ class SimulatedNetwork(StockNetwork):
         name: str = SIMULATED,
         ahead: Callable[[Owner, Connection], timedelta] = lambda *_: timedelta(0),
         owner_of: Callable[[str], Owner] | None = None,
-        scripted: Callable[[UUID, Callable[[], str]], str | None] = lambda *_: None,
+        scripted: Callable[[UUID, str], str | None] = lambda *_: None,
     ) -> None:
         self.name = name
         self.settles_after = patience + LATE
@@ -167,7 +167,6 @@ class SimulatedNetwork(StockNetwork):
         self._wait = wait
 
     def probe(self, *, timeout_s: float) -> None:
-        """Read the stock."""
         with self._calls.reading(timeout_s) as call:
             self._inventory.is_free(call.connection, "")
 
@@ -200,7 +199,6 @@ class SimulatedNetwork(StockNetwork):
     def create_endpoint(
         self, iccid: str, plan: ProviderPlan, base_plan: str, reference: str, *, timeout_s: float
     ) -> Endpoint:
-        """Create the endpoint of a free eSIM, or return the one with this reference."""
         fault = self._accept(plan)
         if not base_plan:
             raise Rejected("an endpoint needs a base plan")
@@ -245,8 +243,7 @@ class SimulatedNetwork(StockNetwork):
     def add_plan(
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
     ) -> Addon:
-        """Put a plan on an endpoint, or return the add-on with this reference."""
-        fault, owner = self._accept(plan), self._owner(endpoint_id, timeout_s)
+        fault, (_, owner) = self._accept(plan), self._holder(endpoint_id, timeout_s)
         with self._calls.changing(timeout_s) as call:
             before, now, ahead = self._present(call, endpoint_id, owner)
             earlier = before.addon(reference)
@@ -271,7 +268,6 @@ class SimulatedNetwork(StockNetwork):
         return found.usage(now, ahead)
 
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
-        """Tell whether the device is connected at this moment."""
         found, now, ahead = self._read(endpoint_id, timeout_s)
         covered = found.covered(now)
         serving = network_for(self._identifiers, found.iccid, covered, found.roams_in)
@@ -283,7 +279,6 @@ class SimulatedNetwork(StockNetwork):
         self.play(endpoint_id, lambda it, now: it.stopped("suspended", now), timeout_s)
 
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """Let traffic flow again."""
         self._fail_if_scripted(endpoint_id, timeout_s)
         self.play(endpoint_id, Subscription.resumed, timeout_s)
 
@@ -292,7 +287,7 @@ class SimulatedNetwork(StockNetwork):
 
         Not in the port, because a sandbox plays what only a device does.
         """
-        owner = self._owner(endpoint_id, timeout_s)
+        _, owner = self._holder(endpoint_id, timeout_s)
         with self._calls.changing(timeout_s) as call:
             before, now, _ = self._present(call, endpoint_id, owner)
             after = change(before, now)
@@ -348,23 +343,17 @@ class SimulatedNetwork(StockNetwork):
         """
         return now + self.settles_after if fault is Fault.SLOW else now
 
-    def _owner(self, endpoint_id: str, timeout_s: float) -> Owner:
-        """Return whose an endpoint is, before a connection is held: the log may be asked."""
+    def _holder(self, endpoint_id: str, timeout_s: float) -> tuple[str, Owner]:
+        """Return eSIM and owner of an endpoint, before a connection is held for the call."""
         if not self._has_owners:
-            return ()
+            return "", ()
         with self._calls.reading(timeout_s) as call:
             found = self._inventory.by_id(call.connection, endpoint_id)
-        return self._owner_of(found.iccid) if found else ()
+        return (found.iccid, self._owner_of(found.iccid)) if found else ("", ())
 
     def _fail_if_scripted(self, endpoint_id: str, timeout_s: float) -> Owner:
         """Return whose an endpoint is, unless a change of it was scripted to fail."""
-        owner = self._owner(endpoint_id, timeout_s)
-
-        def iccid() -> str:
-            with self._calls.reading(timeout_s) as call:
-                found = self._inventory.by_id(call.connection, endpoint_id)
-            return found.iccid if found else ""
-
+        iccid, owner = self._holder(endpoint_id, timeout_s)
         how = self._scripted(owner[0], iccid) if owner else None
         if how == "slow":
             self._wait(timeout_s)
@@ -393,7 +382,7 @@ class SimulatedNetwork(StockNetwork):
         return found, now, ahead
 
     def _read(self, endpoint_id: str, timeout_s: float) -> Present:
-        owner = self._owner(endpoint_id, timeout_s)
+        _, owner = self._holder(endpoint_id, timeout_s)
         with self._calls.reading(timeout_s) as call:
             present = self._present(call, endpoint_id, owner, lock=False)
         self._reach(present[0])

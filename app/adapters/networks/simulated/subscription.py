@@ -48,7 +48,6 @@ class Habits(Struct, frozen=True):
     reached_at: datetime | None = None
 
     def is_connected(self, moment: datetime) -> bool:
-        """Tell whether an active device is connected at a moment after its first use."""
         return self._into_cycle_s(moment) < CONNECTED_SHARE * self.cycle_s
 
     def last_seen(self, moment: datetime) -> datetime:
@@ -67,7 +66,8 @@ def habits_of(
     """Return the habits of the device of an endpoint that was created at `since`."""
 
     def choose(bounds: tuple[float, float], purpose: str) -> float:
-        return identifiers.between(bounds, purpose, endpoint_id)
+        low, high = bounds
+        return low + (high - low) * identifiers.roll(purpose, endpoint_id)
 
     installed_s = choose(INSTALLED_S, "installed")
     first_used_s = max(installed_s, choose(FIRST_USED_S, "first used"))
@@ -106,15 +106,12 @@ class Addon(Struct, frozen=True):
         return self.ends_at or (self.started_at and self.started_at + validity)
 
     def is_listed(self, moment: datetime) -> bool:
-        """Tell whether the network lists it at a moment."""
         return not self.removed and self.added_at <= moment
 
     def remaining_mb(self, moment: datetime) -> float:
-        """Return how much can still be used at a moment."""
         return 0.0 if self.has_expired(moment) else self.data_mb - self.used_mb
 
     def has_expired(self, moment: datetime) -> bool:
-        """Tell whether its validity is over at a moment."""
         return self.expires_at is not None and self.expires_at <= moment
 
 
@@ -198,7 +195,6 @@ class Subscription(Struct, frozen=True):
         return replace(settled, addons=addons)
 
     def stopped(self, status: LinkStatus, now: datetime) -> Self:
-        """Stop its traffic; its plans still expire."""
         settled = self._settled(now)
         return replace(settled, status=status, stopped_at=self.stopped_at or now)
 
@@ -216,7 +212,6 @@ class Subscription(Struct, frozen=True):
     # What a sandbox lets happen. Nothing that has happened is undone, so each may be repeated.
 
     def installed(self, now: datetime) -> Self:
-        """Install the eSIM on its device."""
         at = min(self.habits.installed_at, now)
         habits = replace(self.habits, installed_at=at)
         return replace(self, habits=habits)
@@ -274,7 +269,6 @@ class Subscription(Struct, frozen=True):
         )
 
     def facts(self, now: datetime) -> tuple[object, ...]:
-        """Return what has happened to it up to now."""
         settled = self._settled(now)
         return settled.habits, settled.addons, settled.status, settled.roams_in
 
@@ -283,7 +277,6 @@ class Subscription(Struct, frozen=True):
         return next((addon for addon in self.addons if addon.reference == reference), None)
 
     def endpoint(self) -> Endpoint:
-        """Return it as the port describes an endpoint."""
         return Endpoint(
             endpoint_id=self.endpoint_id,
             iccid=self.iccid,
@@ -293,7 +286,6 @@ class Subscription(Struct, frozen=True):
         )
 
     def usage(self, now: datetime, ahead: timedelta) -> Usage:
-        """Report plans, usage and life cycle."""
         habits, addons = self.habits, self._settled(now).addons
         is_installed, is_used = habits.installed_at <= now, self._is_used(now)
         return Usage(
@@ -338,7 +330,6 @@ class Subscription(Struct, frozen=True):
         )
 
     def _plans_until(self, now: datetime) -> datetime:
-        """Return the moment at which the last plan ended or was removed."""
         listed = [addon for addon in self._settled(now).addons if addon.is_listed(now)]
         ends = [addon.expires_at for addon in listed if addon.expires_at is not None]
         ended_at = max(ends, default=self.meter_at)

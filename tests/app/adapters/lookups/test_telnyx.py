@@ -113,19 +113,6 @@ def test_each_line_type_has_its_word() -> None:
     assert told_of(None).facts.carrier == Carrier(type="unknown")
 
 
-def test_network_codes_are_kept_where_they_are_digits() -> None:
-    for told, kept in {
-        ("310", "260"): ("310", "260"),
-        ("310", 260): ("310", "260"),
-        ("214", 7): ("214", None),
-        ("US", 866): (None, None),
-        ("", ""): (None, None),
-    }.items():
-        codes = dict(zip(("mobile_country_code", "mobile_network_code"), told, strict=True))
-        found = told_of("mobile", **codes).facts.carrier
-        assert found == Carrier(None, "mobile", *kept), told
-
-
 def test_without_a_carrier_or_with_an_error_inside_there_is_no_answer() -> None:
     with pytest.raises(NotAnswered):
         read(record(NUMBER))

@@ -47,12 +47,6 @@ def test_the_documented_line_type_is_read() -> None:
     )
 
 
-def test_a_package_that_we_do_not_ask_for_is_read_over() -> None:
-    told = {"caller_name": OTHER, "line_type_intelligence": line("landline")}
-    carrier = read(resource(NUMBER, **US, **told, new_field={"a": [1]})).facts.carrier
-    assert carrier == Carrier(type="landline")
-
-
 def test_a_valid_number_without_its_line_type_is_an_answer_that_costs_nothing() -> None:
     found = read(resource(NUMBER, **US, caller_name=OTHER))
     assert (found.facts.country_code, found.facts.valid, found.free) == ("US", True, True)
@@ -95,6 +89,7 @@ def test_network_codes_are_kept_where_they_are_digits() -> None:
         (None, "07"): (None, None),
         (310, 260): ("310", "260"),
         (310, 4): ("310", None),
+        (310, 26): ("310", None),
     }.items():
         codes = dict(zip(("mobile_country_code", "mobile_network_code"), told, strict=True))
         carrier = told_of("mobile", **codes).facts.carrier

@@ -67,7 +67,6 @@ Begins = Callable[..., Alive]
 
 @pytest.fixture
 def begins(installation: Installation) -> Iterator[Begins]:
-    """Start a process."""
     made: list[Alive] = []
 
     def begin(clock: Clock = utc_now) -> Alive:

@@ -16,6 +16,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy.exc import DBAPIError
 from werkzeug.test import TestResponse
 
 from app.http.edge.request import request_id_of
@@ -302,8 +303,13 @@ def test_a_number_in_the_address_of_the_shop_is_found_to_be_erased(acme: Buyer) 
     link, other = acme.link(FREE), acme.link(FREE)
     page_of(acme, link, top_up_url="https://shop.example/?for=1%20415-555-2671&n=14155552671")
     page_of(acme, other, top_up_url=SHOP)
-    wanted = keys_of_number(acme.service.container, acme.id, "+14155552671")
-    assert wanted.links == {UUID(link["id"])}
+    parts, mine = acme.service.container, acme.read(other).json["data"]["msisdn"]
+    assert keys_of_number(parts, acme.id, "+14155552671").links == {UUID(link["id"])}
+    assert keys_of_number(parts, acme.id, mine).links == {UUID(other["id"])}
+    with parts.stores.writing() as connection:
+        connection.exec_driver_sql("DROP TABLE network_readings")
+    with pytest.raises(DBAPIError):  # Rather than to erase less than it was asked for.
+        keys_of_number(parts, acme.id, mine)
 
 
 def test_an_address_is_stored_as_a_hash_and_says_nothing_of_the_link(acme: Buyer) -> None:

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.adapters.networks.bics.network import BicsNetwork, Profiles
+from app.adapters.networks.bics.network import BicsNetwork
 from app.adapters.networks.bics.session import Session
 from app.adapters.remote.api import RemoteApi
 from domain.links.network import Addon
@@ -54,8 +54,8 @@ def test_a_token_that_is_never_taken_ends_after_one_more_login(
 
 def test_a_wrong_password_is_sent_once_a_minute(server: BicsServer) -> None:
     api = RemoteApi("bics", server.url, clock=server.now)
-    profiles = Profiles(bics.ROAMING_PROFILE, bics.APN_GROUP)
-    network = BicsNetwork(Session(api, bics.USERNAME, "a wrong one"), profiles, server.now)
+    session = Session(api, bics.USERNAME, "a wrong one")
+    network = BicsNetwork(session, server.now, bics.ROAMING_PROFILE, bics.APN_GROUP)
     for _ in range(3):
         with pytest.raises(Unavailable) as caught:
             network.probe(timeout_s=TIMEOUT_S)
