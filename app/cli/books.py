@@ -119,7 +119,7 @@ def replay(session: Session, **selected: Any) -> None:
 
     Times are those of `charged_at`.
     """
-    selection = Selection(**selected)
+    selection = _selection(**selected)
     session.require_organization(selection.organization_id)
     log = session.container.log
     rows = (
@@ -131,6 +131,13 @@ def replay(session: Session, **selected: Any) -> None:
         for each in read_transactions(log, selection, session.watch("Reading"))
     )
     show_stream(rows, _line, as_json=session.as_json)
+
+
+def _selection(**selected: Any) -> Selection:
+    since, until = selected["since"], selected["until"]
+    if since and type(since) is type(until) and since > until:
+        misuse("--from is after --to")
+    return Selection(**selected)
 
 
 def _line(row: Mapping[str, Any]) -> str:
@@ -335,7 +342,7 @@ def export_log(session: Session, *, form: Form, out: Path | None, **selected: An
 
     To the standard output, or with --out to a file that is there only once it is whole.
     """
-    selection = Selection(**selected)
+    selection = _selection(**selected)
     if out is None and session.as_json:
         misuse("--json needs --out: without it the standard output is the export")
     if form == "jsonl":
