@@ -178,7 +178,6 @@ class Operators:
         self.refuse_void(proposed_by)
 
     def refuse_void(self, proposed_by: str | None) -> None:
-        """Raise NotPossible for what an operator who is revoked has proposed."""
         if self.is_revoked(proposed_by):
             raise NotPossible(VOID)
 
