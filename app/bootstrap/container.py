@@ -675,12 +675,10 @@ class Container:
     def drive(self, of: Any, *rows: Any) -> Driving:
         return Driving(self.log, self.due_work.in_turn, of, rows)
 
-    @part
-    def provisioning(self) -> Driving:
-        """The rows of links; the last is for whatever the others are not for."""
-        rows = self.place_order, self.link_status, self.link_ending, self.create_endpoint
-        return self.drive(Link, *rows)
-
+    # The last row of links is for whatever the others are not for.
+    provisioning = part(
+        lambda c: c.drive(Link, c.place_order, c.link_status, c.link_ending, c.create_endpoint)
+    )
     plan_changes = part(lambda c: c.drive(PlanChange, c.remove_plan, c.add_plan))
     lost_orders = part(lambda c: c.drive(LostOrder, c.lost_order))
 

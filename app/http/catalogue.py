@@ -281,7 +281,7 @@ def _load_plan(caller: Caller, given: Given[Any], plan_id: str) -> PlanRow:
 def read_plan(_: Caller, given: Given[PlanRow]) -> Plan:
     """Read one plan.
 
-    404 for one that you cannot buy, for whatever reason.
+    404 for one that is hidden from you, for whatever reason.
     """
     return show_plan(given.found)
 

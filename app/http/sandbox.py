@@ -354,7 +354,7 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
     """Let hours pass for your links, or for one.
 
     Their data are used up and their plans come nearer to their end; within seconds each is read
-    anew, so lists and webhooks follow. Each request moves the clock, and nothing moves it back.
+    anew, so lists and webhooks follow. Each request moves the clock; only a reset moves it back.
     """
     owner, link_id = caller.organization_id, given.body.get("link_id")
     if link_id is not None:
@@ -429,7 +429,7 @@ def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
     by = [attempts_at(operation, each, body[each]) for each in SELECTORS[operation] if each in body]
     [wanted] = by or [operation]
     others = {each[0] for each in parts.counters.scripted_failures(owner)} - {wanted}
-    if len(others) >= SCRIPTS_MAX:
+    if body["failure"] is not None and len(others) >= SCRIPTS_MAX:
         raise ValidationFailed({"operation": [TOO_MANY_SCRIPTS]})
     parts.counters.script_failure(owner, wanted, body["failure"], attempts, until)
     return _state_of(parts, owner)

@@ -4,6 +4,7 @@ Without the extensions PostgreSQL scans too. Both ways find the same.
 """
 
 from typing import Any
+from unicodedata import normalize
 
 from sqlalchemy import Connection, Index, text
 
@@ -25,6 +26,11 @@ def trigram_index(name: str, column: str) -> Index:
         postgresql_ops={column: "gin_trgm_ops"},
         postgresql_with={"gin_pending_list_limit": PENDING_KB},
     ).ddl_if(dialect="postgresql", callable_=_knows_operators)
+
+
+def fold(text: str) -> str:
+    """Return a text in a form in which texts that differ only in case, or in code, are equal."""
+    return normalize("NFC", text.casefold())
 
 
 def pattern(term: str) -> str:

@@ -43,7 +43,7 @@ from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel, execute_many
 from projections.engine.shape import Stored, stored
-from projections.engine.trigrams import ESCAPE, pattern, trigram_index
+from projections.engine.trigrams import ESCAPE, fold, pattern, trigram_index
 
 BATCH = 500  # Links named in one statement.
 BETWEEN = "\n"  # Separates the texts of a link; it is in no ICCID and no id.
@@ -88,7 +88,7 @@ class LinkRow(Struct):
     def texts(self) -> str:
         """Return every text by which the link is searched, joined for one index."""
         plans = [each.plan.name for each in self.current_activations]
-        folded = (each.casefold().replace(BETWEEN, " ") for each in (self.name or "", *plans))
+        folded = (fold(each).replace(BETWEEN, " ") for each in (self.name or "", *plans))
         return BETWEEN.join((self.iccid, str(self.id), *folded))
 
     def follow(self, event: Link.Event) -> None:
@@ -343,7 +343,7 @@ class Links(ReadModel):
             if key not in self._pages:  # Building one takes longer than running it.
                 self._pages[key] = self._page(sort, given)
             bound = {n: to_micros(v) if isinstance(v, datetime) else v for n, v in given.items()}
-            term = (wanted.search or "").casefold()
+            term = fold(wanted.search or "")
             bound["text"] = "" if BETWEEN in term else pattern(term)  # No text is empty.
             span = {"offset": part.start, "limit": part.stop - part.start}
             bound |= {"organization": organization_id, "also": [*also], **span}

@@ -35,6 +35,7 @@ from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import Snapshot, execute_many
+from projections.engine.trigrams import fold
 
 # Sorted by the bytes of UTF-8 in every database; the locale of the database must not decide.
 NAME = String().with_variant(String(collation="C"), "postgresql")
@@ -90,11 +91,6 @@ class PlanFilter:
     search: str = ""
     max_price: int | None = None
     sort: Sort = "name"
-
-    @property
-    def is_scanned(self) -> bool:
-        """Whether each plan has to be read: no column has prices, or texts in one case."""
-        return self.search != "" or self.max_price is not None or "price" in self.sort
 
 
 FILTERED = ("provider_plan_id", "name", "coverage_type")
@@ -161,15 +157,12 @@ class Plans(Snapshot[PlanRow]):
             insert_many(connection, table, [*rows])
 
     def page(
-        self,
-        connection: Connection,
-        organization_id: UUID,
-        wanted: PlanFilter,
-        part: slice,
+        self, connection: Connection, organization_id: UUID, wanted: PlanFilter, part: slice
     ) -> tuple[list[PlanRow], int]:
         """Return a part of the plans that an organization sees, and how many match in all."""
         ids = self._ordered(organization_id, wanted)
-        if wanted.is_scanned:
+        # No column has prices, or texts in one case.
+        if wanted.search or wanted.max_price is not None or "price" in wanted.sort:
             found = self._scan(connection, ids, wanted)
             return self._at(connection, found[part], wanted.at), len(found)
         count = select(func.count()).select_from(ids.order_by(None).subquery())
@@ -187,7 +180,7 @@ class Plans(Snapshot[PlanRow]):
 
     def _scan(self, connection: Connection, ids: Select[Any], wanted: PlanFilter) -> list[UUID]:
         """Return the ids of those plans that match besides, as they are sorted."""
-        plan, text = self.rows.c, wanted.search.casefold()
+        plan, text = self.rows.c, fold(wanted.search)
         is_named = self.countries.c.country_code.in_(countries_named(text))
         covers = self._exists(self.countries, is_named)
         every = ids.add_columns(plan.terms, covers, plan.name, plan.provider_plan_id)
@@ -195,7 +188,7 @@ class Plans(Snapshot[PlanRow]):
         for plan_id, terms, is_there, name, sold_as in connection.execute(every):
             price = _KNOWN.decode(terms).price_micros(wanted.at)
             is_cheap = wanted.max_price is None or price <= wanted.max_price
-            texts = (name.casefold(), str(plan_id), (sold_as or "").casefold())
+            texts = (fold(name), str(plan_id), fold(sold_as or ""))
             if is_cheap and (is_there or any(text in each for each in texts)):
                 found.append((price, plan_id))
         if "price" in wanted.sort:

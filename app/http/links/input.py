@@ -1,7 +1,6 @@
 """Input of links: their creation, lists, changes of plans and status."""
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Any, ClassVar
 from urllib.request import parse_http_list
@@ -43,8 +42,11 @@ TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
 LASTS_MIN_S, LASTS_S, LASTS_MAX_S = 300, 30 * 86_400, 366 * 86_400
 DRY = frozenset({"true", "True", "TRUE", "1"})
 RESPOND_ASYNC = "respond-async"
-LINK_NAME = "How you want to call it. No control characters; empty or null: it has no name."
-NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
+LINK_NAME = "How you want to call it. No control characters; blank or null: it has no name."
+CONTROLS = r"\x00-\x1f\x7f-\x9f"
+NAME_PATTERN = rf"^[^{CONTROLS}]*$"
+# Nor half a surrogate pair, which UTF-8 cannot say; any other script and sign is allowed.
+_NO_CONTROLS = validate.Regexp(rf"[^{CONTROLS}\ud800-\udfff]*\Z", error=NO_CONTROLS)
 
 
 class LinkQuery(PageQuery):
@@ -68,7 +70,7 @@ class LinkQuery(PageQuery):
 
 
 class Name(fields.String):
-    """A name that a partner gives; None if it is empty or left out.
+    """A name that a partner gives; None if it is blank or left out.
 
     It has no default: generators of TypeScript demand each field that has one.
     """
@@ -76,20 +78,14 @@ class Name(fields.String):
     def __init__(self, description: str, **kwargs: Any) -> None:
         super().__init__(
             allow_none=True,
-            validate=[validate.Length(max=NAME_CHARS_MAX), _check_name],
+            validate=[validate.Length(max=NAME_CHARS_MAX), _NO_CONTROLS],
             metadata=described(description, pattern=NAME_PATTERN),
             **kwargs,
         )
 
     def deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        return super().deserialize(value, *args, **kwargs) or None
-
-
-def _check_name(name: str) -> None:
-    """Refuse control characters, which no list could show; any script and sign is allowed."""
-    # What is longer is refused anyway.
-    if any(unicodedata.category(each) in {"Cc", "Cs"} for each in name[:NAME_CHARS_MAX]):
-        raise ValidationError(NO_CONTROLS)
+        name = super().deserialize(value, *args, **kwargs)
+        return name if name and not name.isspace() else None
 
 
 class LinkBody(Schema):

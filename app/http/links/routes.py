@@ -350,9 +350,9 @@ def hand_over_link(_: Caller, given: Given[Link]) -> Answer:
     """Make a page for the traveller of a link.
 
     It installs the eSIM on a phone and tells what is left of its plans, as last seen. It takes the
-    place of the one before. It opens until its end, while the link and your organization are active
-    and nothing was erased. Its `url` is told once: a replay has none, and if the reply was lost ask
-    again with another key.
+    place of the one before. It opens until its end, unless the link has ended, it or your
+    organization is suspended, or something was erased. Its `url` is told once: a replay has none,
+    and if the reply was lost ask again with another key.
     """
     parts, link, cause = given.parts, given.found, given.cause()
     if link.is_live:

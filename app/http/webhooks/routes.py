@@ -217,7 +217,7 @@ class WebhookBody(Schema):
             uniqueItems=True,
         ),
     )
-    description = Name("Your own words for it, without control characters; empty or null: none.")
+    description = Name("Your own words for it, without control characters; blank or null: none.")
 
 
 class WebhookChanges(WebhookBody):

@@ -61,8 +61,7 @@ NAMES = {
     "underscore": "snake_case",
     "backslash": "back\\slash",
     "street": "Große Straße",
-    "turkish": "İstanbul",
-    "greek": "ΟΔΥΣΣΕΥΣ",
+    "accent": "Über",
 }
 FOUND: dict[str, set[str]] = {
     "%": {"percent"},
@@ -72,10 +71,7 @@ FOUND: dict[str, set[str]] = {
     "snakeXcase": set(),
     "\\": {"backslash"},
     "STRASSE": {"street"},
-    "straße": {"street"},
-    "İSTANBUL": {"turkish"},
-    "stanbul": {"turkish"},
-    "οδυσσευς": {"greek"},
+    "U\u0308BER": {"accent"},
     "SOLD-AS-BACK": {"backslash"},
     "';--": set(),
     "germany": set(NAMES),

@@ -127,12 +127,10 @@ def advance(
     moment = since
     advanced = []
     for addon in addons:
-        start = max(moment, addon.added_at)
+        used, start = addon, max(moment, addon.added_at)
         if start < until and not addon.removed and addon.remaining_mb(start) > 0:
             used, moment = _use(addon, start, until, mb_per_s)
-            advanced.append(used)
-        else:
-            advanced.append(addon)
+        advanced.append(used)
     return advanced
 
 
@@ -235,6 +233,8 @@ class Subscription(Struct, frozen=True):
         covered = there.covered(now)
         if not covered or country not in known or country not in (covered[-1] or known):
             raise NoPlan("the plan in use does not work in this country")
+        if self.roams_in == country and there.habits.is_connected(now):
+            return there
         habits = replace(there.habits, reached_at=now)
         return replace(there, habits=habits, roams_in=country)
 

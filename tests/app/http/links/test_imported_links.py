@@ -23,8 +23,7 @@ SOLD, ADDED = "2025-11-01T10:00:00Z", "2025-12-01T10:00:00Z"
 
 def elsewhere(shop: Buyer) -> dict[str, Any]:
     """Sell a link with two plans as another system did; return how its file tells of it."""
-    networks = shop.service.container.networks
-    network: Any = networks.of(networks.names[0])
+    network: Any = shop.service.container.network
     plan = ProviderPlan(BASIC, 5_000, 30)
     (iccid, *_) = network.available_esims(plan, "sp-1", "", page=0, **IN_TIME)
     made = network.create_endpoint(iccid, plan, "base-1", f"old-{uuid4()}", **IN_TIME)
@@ -103,8 +102,7 @@ def test_the_same_file_again_changes_nothing(shop: Buyer) -> None:
 @pytest.mark.any_database
 def test_its_esim_is_sold_to_nobody_else(shop: Buyer) -> None:
     """The stock may still show it as free, as one of another system does."""
-    networks = shop.service.container.networks
-    network: Any = networks.of(networks.names[0])
+    network: Any = shop.service.container.network
     plan = ProviderPlan(BASIC, 5_000, 30)
     free = network.available_esims(plan, "sp-1", "", page=0, **IN_TIME)
     take_over(shop, *({**elsewhere(shop), "iccid": each} for each in free[:3]))

@@ -37,6 +37,7 @@ def test_what_names_no_link_is_a_404(acme: Buyer) -> None:
 
 def test_a_search_finds_what_was_pasted(acme: Buyer) -> None:
     link = acme.link(FREE)
+    acme.service.until_projected("links")
     number = acme.read(link).json["data"]["msisdn"]
     pasted = [f"+{number[1:]}", f" {link['iccid']} ", f"%20{number}%09", f"{link['iccid']}F"]
     for each in [*pasted, f"{link['iccid']}f", f"%2B{number[1:]}"]:
