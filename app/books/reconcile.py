@@ -126,7 +126,8 @@ def _body(text: str, layout: Layout) -> tuple[list[Row], list[int]]:
             if all(head.count(each) == 1 for each in wanted):
                 _check_width(rows[index + 1 :], len(head))
                 return rows[index + 1 :], [head.index(each) for each in wanted]
-    raise FileRefused([f"no line has each of {', '.join(map(repr, layout.columns))} once"])
+    columns = ", ".join(map(repr, layout.columns))
+    raise FileRefused([f"no line has each of {columns} once: options such as --amount name them"])
 
 
 def _plain(name: str) -> str:

@@ -51,7 +51,6 @@ from domain.cause import Cause
 from domain.errors import refuse
 from domain.finance.month import Month
 from domain.finance.statement import Months
-from domain.months import month_of
 from projections.engine.reader import read_events
 from projections.engine.shape import amount_of, pick
 from projections.models.organizations import OrganizationRow
@@ -484,8 +483,7 @@ def list_proposals(session: Session, month: str | None) -> list[Facts]:
     if month is None:
         return [_proposal(session, each) for each in _waiting(session)]
     decided = [*_decisions(session, month)]
-    if not decided and month > month_of(session.container.clock()):
-        refuse(f"month {month} has not begun")
+    session.refuse_future(month, is_empty=not decided)
     return decided
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from domain.money import parse_amount
+from domain.money import CURRENCIES, parse_amount
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -27,7 +27,7 @@ class Text(click.ParamType[Any, str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             return self._read(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             self.fail(self._wrong.format(value), param, ctx)
 
 
@@ -71,16 +71,16 @@ def _read_amount(value: str) -> int:
     return parse_amount(digits) * (1 if digits == value else -1)
 
 
+def read_moment(value: str) -> datetime:
+    """Read a time with its offset; raises ValueError or OverflowError."""
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None:
+        raise ValueError
+    return moment.astimezone(UTC)
+
+
 def _read_moment(value: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(value)
-        if len(value) == len("2026-01-01"):
-            moment = moment.replace(tzinfo=UTC)
-        if moment.tzinfo is not None:
-            return moment.astimezone(UTC)
-    except OverflowError:
-        pass
-    raise ValueError
+    return read_moment(f"{value}T00:00Z" if len(value) == len("2026-01-01") else value)
 
 
 def _read_words(value: str) -> str:
@@ -112,6 +112,11 @@ POINT = Text(
     "time|position",
     lambda value: int(value) if _POSITION.fullmatch(value) else _read_moment(value),
     "{!r} is not a position, a date, or a time such as 2026-01-31T08:00:00Z",
+)
+CURRENCY = Text(
+    "code",
+    lambda value: matched(re.compile("|".join(CURRENCIES)), value.upper())[0],
+    "{!r} is not a currency code of ISO 4217, such as EUR",
 )
 # One line of text that is kept for ever: a name, a reference or a reason.
 WORDS = Text("text", _read_words, f"must be one line of 1 to {WORDS_MAX} printable characters")

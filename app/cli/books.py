@@ -1,6 +1,7 @@
 """The commands of the books: their months, statements, accounts, margin, and their exports."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -28,6 +29,7 @@ from app.books.trial_balance import month_balance
 from app.books.trial_balance import trial_balance as add_up
 from app.bootstrap.providers import INVOICES, LOOKUPS, NETWORKS
 from app.cli.arguments import (
+    CURRENCY,
     DATE,
     MONTH,
     NOT_ZERO,
@@ -61,6 +63,8 @@ Facts = dict[str, Any]
 Form = Literal["jsonl", "csv", "beancount"]
 
 MONTH_OR_CHECK = "give YYYY-MM and DIR, or --check DIR alone"
+LAYOUT = [each.name for each in fields(Layout)]
+APART = ("book take_back", "value_date date_column", "currency currency_column", "deposits by")
 PART = "a part of jsonl needs --out: what tells it from a whole log goes into a file beside it"
 
 FILE = click.Path(path_type=Path, dir_okay=False, exists=True, allow_dash=True)
@@ -115,7 +119,7 @@ def replay(session: Session, **selected: Any) -> None:
 
     Times are those of `charged_at`.
     """
-    selection = Selection(**selected)
+    selection = _selection(**selected)
     session.require_organization(selection.organization_id)
     log = session.container.log
     rows = (
@@ -127,6 +131,13 @@ def replay(session: Session, **selected: Any) -> None:
         for each in read_transactions(log, selection, session.watch("Reading"))
     )
     show_stream(rows, _line, as_json=session.as_json)
+
+
+def _selection(**selected: Any) -> Selection:
+    since, until = selected["since"], selected["until"]
+    if since and type(since) is type(until) and since > until:
+        misuse("--from is after --to")
+    return Selection(**selected)
 
 
 def _line(row: Mapping[str, Any]) -> str:
@@ -155,6 +166,7 @@ def margin(session: Session, *, by: By, month: str | None) -> Said:
     found = margin_of(container.log, by, session.watch("Adding up"), month)
     currency = found.currency or container.settings.currency
     rows, total = [*found.formatted(currency)], found.total.formatted(currency)
+    session.refuse_future(month, is_empty=not rows)
     last = [{**dict.fromkeys(rows[0]), by: "total", **total}] if rows else []
     facts = {"by": by, "currency": currency, "data": rows, "total": total}
     return Said(facts, [[*rows, *last]])
@@ -181,6 +193,7 @@ def trial_balance(session: Session, *, at: datetime | int | None, month: str | N
         lines, unknown = [*map(_account, found.lines)], found.unknown
     else:
         its = month_balance(log, month, progress)
+        session.refuse_future(month, is_empty=its.opening.lines == its.closing.lines)
         found, unknown = its.closing, its.closing.unknown - its.opening.unknown
         lines = [*its.formatted()]
         facts = {"month": month, "final": its.is_final}
@@ -208,7 +221,7 @@ def _read_only(value: str) -> tuple[str, str]:
     return column, wanted
 
 
-@audit.command("reconcile", right="audit", when=lambda given: given["booking"] is not None)
+@audit.command("reconcile", right="audit", when=lambda given: given["book"] or given["take_back"])
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @click.option(
     "--provider",
@@ -221,7 +234,7 @@ def _read_only(value: str) -> tuple[str, str]:
 @click.option("--reference", help="The column of it; default: reference.")
 @click.option("--amount", help="The column of it; default: amount.")
 @click.option("--currency-column", help="The column of currencies.")
-@click.option("--currency", help="That of all amounts; default: CURRENCY.")
+@click.option("--currency", type=CURRENCY, help="That of all amounts; default: CURRENCY.")
 @click.option(
     "--only",
     type=Text(
@@ -233,24 +246,13 @@ def _read_only(value: str) -> tuple[str, str]:
 )
 @click.option("--decimal", type=click.Choice(["point", "comma"]), help="Default: the file tells.")
 @click.option("--encoding", help="Default: UTF-8, or UTF-16 with its mark.")
-@click.option("--book", "booking", flag_value="book", help="Book what agrees, once.")
-@click.option("--take-back", "booking", flag_value="back", help="Undo what --book does.")
+@click.option("--book", is_flag=True, help="Book what agrees, once.")
+@click.option("--take-back", is_flag=True, help="Undo what --book does.")
 @click.option("--value-date", type=DATE, help="Of all that is booked.")
 @click.option("--date-column", help="The column of value dates.")
 @click.option("--invoice", type=WORDS, help="Its number, by which the bank will name it.")
 @click.option("--accept", type=NOT_ZERO, help="How much more an invoice asks for than is known.")
-def reconcile(  # noqa: PLR0913  # Its options.
-    session: Session,
-    *,
-    file: IO[bytes],
-    provider: str | None,
-    deposits: bool,
-    month: str | None,
-    booking: str | None,
-    invoice: str | None,
-    accept: int | None,
-    **given: Any,
-) -> Said:
+def reconcile(session: Session, file: IO[bytes], **given: Any) -> Said:
     """Compare a CSV file of references and amounts with the log; `-` is the standard input.
 
     Tells what is missing there or here, and what has another amount; then exits with 1. Also
@@ -263,14 +265,14 @@ def reconcile(  # noqa: PLR0913  # Its options.
     With --book what agrees of the bank's lines goes to the bank's account, once, or an invoice is
     booked, whose payment is then expected in the bank's lines. --take-back undoes it.
     """
-    if deposits == (provider is not None):
-        misuse("name the provider by --provider, or say --deposits")
-    is_dated = given["value_date"] or given["date_column"]
-    if (booking or invoice) and (not is_dated or deposits is not (invoice is None)):
-        misuse("to book, or to take back, give a date, and beside --provider alone an --invoice")
+    _check_options(given)
+    provider, month, invoice = (given[each] for each in ("provider", "month", "invoice"))
+    session.refuse_future(month)
     parts, progress = session.container, session.watch("Reading")
     options: Facts = {"currency": parts.settings.currency, **INVOICES.get(provider or "", {})}
-    options |= {name: value for name, value in given.items() if value}
+    if given["currency"]:
+        options.pop("currency_column", None)  # That of the provider's file.
+    options |= {name: value for name in (*LAYOUT, "by") if (value := given[name])}
     by = options.pop("by", None)
     with naming(file):
         theirs = read_amounts(file.read(FILE_BYTES_MAX + 1), Layout(**options))
@@ -278,23 +280,35 @@ def reconcile(  # noqa: PLR0913  # Its options.
             found = reconcile_deposits(parts.log, theirs, month, progress)
         else:
             found = reconcile_costs(parts.log, theirs, provider, by, month, progress, invoice)
-    return _reconciled(found, _booked(session, found, accept or 0, booking))
+    return _reconciled(found, _booked(session, found, given))
 
 
-def _booked(session: Session, found: Reconciliation, accepted: int, booking: str | None) -> Facts:
+def _check_options(given: Facts) -> None:
+    for pair in APART:
+        if all(given[each] for each in pair.split()):
+            misuse(f"give only one of --{pair.replace('_', '-').replace(' ', ' and --')}")
+    deposits, is_dated = given["deposits"], given["value_date"] or given["date_column"]
+    if deposits == (given["provider"] is not None):
+        misuse("name the provider by --provider, or say --deposits")
+    books, invoice = given["book"] or given["take_back"], given["invoice"]
+    if (books or invoice) and (not is_dated or deposits is not (invoice is None)):
+        misuse("to book, or to take back, give a date, and beside --provider alone an --invoice")
+    if given["accept"] and not invoice:
+        misuse("--accept goes with --invoice")
+
+
+def _booked(session: Session, found: Reconciliation, given: Facts) -> Facts:
     """Book, or take back, what may be; an invoice only with the difference that is accepted."""
     session.ok, booked, settled = found.ok, Facts(), found.settled
     if found.is_invoice:
-        (invoice,) = settled
-        more = invoice.amount_micros - invoice.known_micros
-        booked = {
-            "amount": format_amount(invoice.amount_micros),
-            "difference": format_amount(more),
-        }
-        if booking == "book" and more != accepted:
+        (its,) = settled
+        more = its.amount_micros - its.known_micros
+        booked = {"amount": format_amount(its.amount_micros), "difference": format_amount(more)}
+        if given["book"] and more != (given["accept"] or 0):
             session.ok, settled = False, ()
-    if booking is not None:
-        log, cause, back = session.container.log, session.cause, booking == "back"
+    back = given["take_back"]
+    if given["book"] or back:
+        log, cause = session.container.log, session.cause
         done = [settle(log, each, cause, back=back) for each in settled]
         booked |= {"taken_back" if back else "booked": sum(done), "unchanged": done.count(False)}
     return booked
@@ -328,7 +342,7 @@ def export_log(session: Session, *, form: Form, out: Path | None, **selected: An
 
     To the standard output, or with --out to a file that is there only once it is whole.
     """
-    selection = Selection(**selected)
+    selection = _selection(**selected)
     if out is None and session.as_json:
         misuse("--json needs --out: without it the standard output is the export")
     if form == "jsonl":

@@ -7,7 +7,6 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
 from json import JSONDecodeError
@@ -19,6 +18,7 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 from app.books.journal import BELOW, EACH, FORMS, OWED, PROVIDERS, ROOTS, TIME_ZONES, Accounts
 from app.books.postings import word_of
 from app.bootstrap.providers import LOOKUPS, NETWORKS
+from app.cli.arguments import read_moment
 from app.cli.output import Refusals
 from domain import strict_json
 from domain.catalogue.file_errors import FileRefused, Path, Problem, Wrong, lines_of, repeated
@@ -147,13 +147,6 @@ def _read_id(value: Any) -> UUID:
     return parsed
 
 
-def _read_moment(value: Any) -> datetime:
-    found = datetime.fromisoformat(value)
-    if found.tzinfo is None:
-        raise ValueError
-    return found.astimezone(UTC)
-
-
 def _read_whole(least: int, most: int, value: Any) -> int:
     read = int(value) if type(value) is float and value.is_integer() else value
     if type(read) is not int or not least <= read <= most:
@@ -163,7 +156,7 @@ def _read_whole(least: int, most: int, value: Any) -> int:
 
 amount = partial(Value, AMOUNT, parse_amount)  # A string; it is loaded as micro-units.
 identifier = partial(Value, "must be a UUID", _read_id)
-moment = partial(Value, MOMENT, _read_moment)
+moment = partial(Value, MOMENT, read_moment)
 text = partial(checked, TEXT, is_text)
 
 

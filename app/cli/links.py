@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from app.bootstrap.container import Container
 from app.cli.arguments import Text, id_argument, org_option
 from app.cli.import_files import FILE_BYTES_MAX, naming, read_link_file
-from app.cli.operation import Subject
+from app.cli.operation import Subject, misuse
 from app.cli.output import Facts, Said, facts_of, warn
 from app.cli.session import Session
 from domain.accounts.wallet import Wallet
@@ -171,14 +171,10 @@ def _link_line(row: LinkRow) -> Facts:
 
 
 def _read_all(container: Container, organization_id: UUID | None) -> Iterator[LinkRow]:
-    before = None
-    while True:
-        rows = container.views.read(
-            container.links.all, organization_id, before=before, limit=CHUNK
-        )
+    before: int | None = None
+    read, all_links = container.views.read, container.links.all
+    while rows := read(all_links, organization_id, before=before, limit=CHUNK):
         yield from rows
-        if len(rows) < CHUNK:
-            return
         before = rows[-1].position
 
 
@@ -333,6 +329,8 @@ def list_webhooks(
     session: Session, *, organization_id: UUID | None, failing: bool, endpoint_id: UUID | None
 ) -> list[Any]:
     """List endpoints, oldest first; with --endpoint its deliveries of 30 days, newest first."""
+    if organization_id and endpoint_id:
+        misuse("give only one of --org and --endpoint")
     session.require_organization(organization_id)
     session.catch_up()
     container = session.container
@@ -359,6 +357,9 @@ def redeliver(session: Session, endpoint_id: UUID, delivery_id: UUID | None) -> 
     """
     container = session.container
     endpoint, cause = _endpoint(container, endpoint_id), session.cause
+    container.gate.refuse()  # As for the status of a link.
+    session.catch_up()
+    container.webhook_planner.catch_up()  # Or what was asked for before would seem to have failed.
     owner, store = endpoint.organization_id, container.webhook_deliveries
     wanted = [delivery_id] if delivery_id else store.undelivered(owner, endpoint_id)
     if delivery_id is not None and store.get(owner, endpoint_id, delivery_id) is None:
@@ -398,15 +399,11 @@ def _endpoint_facts(container: Container, row: WebhookEndpointRow, sums: Sums) -
 
 
 def _deliveries(container: Container, endpoint: WebhookEndpoint) -> list[Delivery]:
-    found: list[Delivery] = []
-    while True:
-        part = slice(len(found), len(found) + DELIVERIES_MAX)
-        more, total = container.webhook_deliveries.page(
-            endpoint.organization_id, endpoint.id, None, part
-        )
+    found, read = list[Delivery](), container.webhook_deliveries.page
+    owner, at = endpoint.organization_id, endpoint.id
+    while more := read(owner, at, None, slice(len(found), len(found) + DELIVERIES_MAX))[0]:
         found += more
-        if not more or len(found) >= total:
-            return found
+    return found
 
 
 def _fails(delivery: Delivery) -> bool:

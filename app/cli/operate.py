@@ -117,8 +117,9 @@ def revoke(session: Session, key: str, *, yes: bool) -> Row:
         _renew(container, kind, cause)
     # Authorized again, so that the key of whoever does this is under the newest pepper.
     cause = session.new_cause()
-    store.revoke(key_id)
+    # First, because REDO_DIR is made from the log, and a restore would bring the key back.
     container.log.append(OperatorAct.of("key.revoked", f"{kind} {kid}", cause))
+    store.revoke(key_id)
     return {**row, "state": "revoked", **ends}
 
 

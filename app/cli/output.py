@@ -66,17 +66,9 @@ def facts_of(thing: object, *, as_json: bool = True) -> dict[str, Any]:
 
 
 def show(answer: Any, *, as_json: bool) -> None:
-    """Print an answer as one JSON object, lists as `{"data": […]}`; or for people.
-
-    Bytes and texts are printed as they are.
-    """
+    """Print an answer as one JSON object, lists as `{"data": […]}`; or for people."""
     said = answer if isinstance(answer, Said) else Said(answer, [answer])
-    if isinstance(answer, bytes):
-        with written(None) as target:
-            target.write(answer)
-    elif as_json and isinstance(said.answer, str):
-        click.echo(said.answer)
-    elif as_json:
+    if as_json:
         is_list = isinstance(said.answer, list)
         click.echo(
             in_json({"data": [*map(facts_of, said.answer)]} if is_list else facts_of(said.answer))

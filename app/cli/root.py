@@ -67,7 +67,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 COMMANDS = {name: line for each in GROUPS.values() for name, (_, line) in each.items()}
 WIDTH = max(map(len, COMMANDS))
 MODULES = {name: module for each in GROUPS.values() for name, (module, _) in each.items()}
-PROCESSES = {"web", "worker", "dispatcher", "projector", "clock"}
 
 
 def one_line(text: str) -> str:

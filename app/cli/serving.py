@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 import click
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.bootstrap.container import Container
 from app.cli.import_files import read_plan_file
 from app.cli.operation import Subject
 from app.cli.output import Said, show, watched
@@ -57,15 +56,9 @@ def show_finance(session: Session, port: int) -> None:
     try:
         serve_finance(container, port, introduce)
     except SQLAlchemyError as error:
-        raise click.ClickException(_line(container, error)) from error
-
-
-def _line(container: Container, error: SQLAlchemyError) -> str:
-    own = container.settings.finance_database_url
-    name, location = (
-        ("FINANCE_DATABASE_URL", "it") if own else ("DATABASE_URL", container.persistence.location)
-    )
-    return f"{name}: {trouble_of(error, location)}"
+        if not container.settings.finance_database_url:
+            raise
+        raise click.ClickException(f"FINANCE_DATABASE_URL: {trouble_of(error, 'it')}") from error
 
 
 @subject.command("serve", right=None, on="anything")

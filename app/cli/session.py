@@ -33,6 +33,7 @@ from domain.accounts.organization import Organization
 from domain.cause import Cause
 from domain.errors import Conflict, ForOperator, Refused, ServiceUnavailable, refuse
 from domain.log.log import Poisoned
+from domain.months import month_of
 from projections.engine.consumer import Stopped
 from projections.engine.positions import models_to_rebuild
 from projections.engine.rebuild import Progress
@@ -147,6 +148,11 @@ class Session:
         if organization_id is not None:
             name = f"organization {organization_id}"
             self.container.log.get(Organization, organization_id, name)
+
+    def refuse_future(self, month: str | None, *, is_empty: bool = True) -> None:
+        """Refuse a month to come; one with entries has begun by the clock of who made them."""
+        if month is not None and is_empty and month > month_of(self.container.clock()):
+            refuse(f"month {month} has not begun")
 
     @cached_property
     def _names(self) -> Mapping[str, str]:

@@ -162,12 +162,12 @@ def restore(
     with _readable_errors(container):
         if not persistence.put_back(directory):
             return Restored(None, warnings)
+        container.notes.replace("hold", HELD, container.clock())  # Or who is killed leaves it free.
     if not _has_last_event(container.log, manifest):
         why = f"the log is not that of the backup, or ends before position {manifest.position}"
         raise NoBackup(persistence.location, why)
     migrate(container, progress)
     container.notes.replace("backup", str(manifest.position), manifest.made_at)
-    container.notes.replace("hold", HELD, container.clock())
     shared = container.shared_settings.recorded()
     copied = {name: value for name, value in shared.items() if name in COPIED}
     container.shared_settings.record(copied, container.clock())

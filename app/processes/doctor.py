@@ -24,6 +24,7 @@ from domain.accounts.organization import OF_MACHINES, ApiClient
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.catalogue.plan import SIMULATED
 from domain.cause import is_operator
+from domain.errors import WrongCurrency
 from projections.audit.covering import ChangedCheckpoint
 
 BEHIND_MAX_S = 10.0  # Of a follower; a healthy one is behind for less than a second.
@@ -74,6 +75,7 @@ def examine(container: Container) -> list[Finding]:
     if _has_demo(container):  # `serve --demo` sets one for itself.
         found = [each for each in found if each.check != "base plan"]
     found += _tried("settings", container.shared_settings.require)
+    found += _tried("settings", container.currency.check)
     checks = [_hold, _keys, _operators, _price, _clock, _work, _webhooks]
     checks += [_months, _providers, _trials, _data, _checkpoints, _way_back]
     return [*found, *(each for check in checks for each in check(container))]
@@ -149,7 +151,7 @@ def _settings(settings: Settings) -> Iterator[Finding]:
 def _tried(name: str, call: Callable[[], object]) -> Iterator[Finding]:
     try:
         call()
-    except (SigningKeysError, WrongSetting) as error:
+    except (SigningKeysError, WrongSetting, WrongCurrency) as error:
         yield Finding(name, "fault", str(error))
 
 
@@ -179,8 +181,7 @@ def _operators(container: Container) -> Iterator[Finding]:
             at = f"{operator.locked_out_at:%Y-%m-%d %H:%M} UTC"
             message = f"operator {operator.name} got a key with --locked-out on {at}"
             yield Finding("operators", "advice", message)
-    waiting = [*map(container.accounts.waiting, container.views.read(container.proposals.all))]
-    for each in waiting:
+    for each in map(container.accounts.waiting, container.views.read(container.proposals.all)):
         if each.made.kind in PEOPLE and not is_operator(each.proposed_by):
             at = f"{each.created_on + ALONE_AFTER:%Y-%m-%d %H:%M}"
             message = (
@@ -217,8 +218,7 @@ def _work(container: Container) -> Iterator[Finding]:
 
 
 def _webhooks(container: Container) -> Iterator[Finding]:
-    rows = container.views.read(container.webhook_endpoints.all)
-    for each in rows:
+    for each in container.views.read(container.webhook_endpoints.all):
         if each.disabled in {"failing", "gone"}:
             whose = f"{each.id} of organization {each.organization_id}"
             message = f"webhook endpoint {whose} is disabled ({each.disabled}): tell the partner"

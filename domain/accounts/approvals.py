@@ -149,10 +149,6 @@ class Proposal(Root):
         with_secret = self.made.kind in WITH_SECRET
         self.record(self.Granted if with_secret else self.Approved, cause)
 
-    def use(self, cause: Cause) -> None:
-        """Make it now; saved together with what is made."""
-        self.record(self.Used, cause)
-
     def reject(self, cause: Cause) -> None:
         """Decide that it never happens."""
         self._refuse_decided("proposed", "granted")
@@ -247,7 +243,7 @@ class Approvals:
         is_alone = is_person and since is not None and cause.at - since >= ALONE_AFTER
         if proposal.state != "granted" and not is_alone:
             raise WaitsForApproval(proposal)
-        proposal.use(cause)
+        proposal.record(Proposal.Used, cause)
         return [proposal]
 
 

@@ -500,18 +500,19 @@ class Accounts:
         if earlier is None:
             return False
         noun = booking.made.kind if isinstance(booking, Proposal) else booking.TOPIC
+        named = f"the {noun} with reference {booking.reference}"
         if isinstance(booking, Reversal) and earlier.reference != booking.reference:
             message = f"deposit {booking.deposit} was reversed with reference {earlier.reference}"
             raise NotPossible(message)
         state = getattr(earlier, "state", None)
         if state == "rejected" or (state == "proposed" and isinstance(earlier, Adjustment)):
-            message = f"the {noun} with reference {booking.reference} was {state}: use another one"
-            raise NotPossible(message)
+            raise NotPossible(f"{named} was {state}: use another one")
+        if isinstance(earlier, Proposal) and earlier.state == "proposed":
+            self.approvals.operators.refuse_void(earlier.proposed_by)
         for what in ("amount_micros", "reason", "value_date"):
             if getattr(earlier, what, None) != getattr(booking, what, None):
                 other = what.removesuffix("_micros").replace("_", " ")
-                message = f"the {noun} with reference {booking.reference} has another {other}"
-                raise NotPossible(message)
+                raise NotPossible(f"{named} has another {other}")
         return True
 
 

@@ -18,9 +18,9 @@ SHARED_S = 1.0  # How long each batch reads a wallet again after another process
 class WalletCache:
     """Wallets as this process knows them; other processes may have changed them since.
 
-    `get` lends a wallet, which the borrower may change. `keep` declares that all changes are in the
-    log; `undo` takes back those to one wallet. Keys are the numbers of ids, because Python hashes
-    and compares them without a call.
+    `get` lends a wallet, which the borrower may change. `mark_committed` declares that all changes
+    are in the log; `undo` takes back those to one wallet. Keys are the numbers of ids, because
+    Python hashes and compares them without a call.
     """
 
     def __init__(self, log: Log) -> None:

@@ -21,6 +21,7 @@ Right = Literal["money", "approve", "catalogue", "keys", "audit"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
 MANAGES: Right = "keys"  # The right to create and revoke operators, and to give them keys.
 APPROVES: Right = "approve"
+VOID = "this is void: the operator who proposed it is revoked; propose it with another reference"
 NEED_TWO: frozenset[Right] = frozenset({"money", "approve", "keys"})  # Once there is a limit.
 
 # Returns what is saved with what two have to want; raises where it has to wait (`Approvals`).
@@ -174,8 +175,11 @@ class Operators:
             raise NotPossible("this is approved by another operator than the one who proposed it")
         if not found.has_own_key:
             raise NotPossible("somebody else has made your key: run `operator rotate-key` first")
+        self.refuse_void(proposed_by)
+
+    def refuse_void(self, proposed_by: str | None) -> None:
         if self.is_revoked(proposed_by):
-            raise NotPossible("this is void: the operator who proposed it is revoked")
+            raise NotPossible(VOID)
 
     def get(self, operator_id: UUID) -> Operator:
         return self.log.get(Operator, operator_id, f"operator {operator_id}")

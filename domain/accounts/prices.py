@@ -41,7 +41,7 @@ class LookupPrice(LoadedFromNewest):
 
 
 class Prices:
-    """The price as of the last look; only `look` reads the log.
+    """The price as of the last look; only `refresh` reads the log.
 
     While the log has none, that of the setting holds (`setting_micros`; None: it is not set).
     """

@@ -36,11 +36,6 @@ class Provider(LoadedFromNewest):
     name: str
     drained: "Provider.Drained | None"
 
-    def switch(self, cause: Cause, *, drained: bool) -> None:
-        """Drain it, or let it work again; nothing is recorded if that is so already."""
-        if drained != (self.drained is not None):
-            self.record(self.Drained if drained else self.Resumed, cause)
-
 
 def drained(log: Log, names: Iterable[str]) -> Mapping[str, Provider.Drained]:
     """Read which of these providers are drained: since when, and by whom.
@@ -52,12 +47,14 @@ def drained(log: Log, names: Iterable[str]) -> Mapping[str, Provider.Drained]:
 
 
 def switch_provider(log: Log, name: str, cause: Cause, *, drained: bool) -> Provider:
+    """Drain a provider, or let it work again; nothing is recorded if that is so already."""
 
     def attempt() -> Provider:
         provider_id = Provider.id_of(name)
         known = log.find(Provider, provider_id)
         known = known or Provider.begin(Provider.Registered, cause, provider_id, name=name)
-        known.switch(cause, drained=drained)
+        if drained != (known.drained is not None):
+            known.record(Provider.Drained if drained else Provider.Resumed, cause)
         if known.pending_events and (drained or known.version > 1):
             log.append(known)
         return known

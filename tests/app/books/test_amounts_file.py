@@ -8,7 +8,7 @@ from app.books.reconcile import FILE_BYTES_MAX, FileRefused, Layout, read_amount
 
 LAYOUT = Layout("USD")
 ENCODING = "--encoding names another one"
-NO_HEAD = "no line has each of 'reference', 'amount' once"
+NO_HEAD = "no line has each of 'reference', 'amount' once: options such as --amount name them"
 
 
 def amounts(text: str, layout: Layout = LAYOUT) -> list[int]:
@@ -42,7 +42,7 @@ def test_only_lines_with_the_wanted_value_are_read() -> None:
     text = "Start Date;category;price\nr;lookups;1\nr;sms;many\nr;lookups;2\n;;3\n"
     layout = replace(LAYOUT, reference="start_date", amount="Price", only=("Category", "lookups"))
     assert amounts(text, layout) == [1_000_000, 2_000_000]
-    told = "no line has each of 'start_date', 'Price', 'Category' once"
+    told = NO_HEAD.replace("'reference', 'amount'", "'start_date', 'Price', 'Category'")
     assert wrong(b"start_date,price,category,PRICE\n", layout) == [told]
 
 

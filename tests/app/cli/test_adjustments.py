@@ -239,11 +239,12 @@ def test_what_a_revoked_operator_has_proposed_is_void(
     boss: Shell, people: tuple[Shell, Shell, Shell]
 ) -> None:
     anna, bert, _ = people
-    waits = anna.json(*adjust("11", anna.new_organization()))["adjustment"]
+    waits = anna.json(*(line := adjust("11", anna.new_organization())))["adjustment"]
     revoked = boss.json("operator", "revoke", boss.json("operator", "list")["data"][1]["id"])
     assert revoked["void"] == [waits]
     assert the_one_waiting(bert)["state"] == "void"
-    assert "is revoked" in bert.refusal(*WAITING, "approve", waits)
+    for again in ((*WAITING, "approve", waits), line):
+        assert "with another reference" in bert.refusal(*again)
     assert bert.json(*WAITING, "reject", waits)["state"] == "rejected"
     assert bert.json("audit", "verify")["ok"]
 

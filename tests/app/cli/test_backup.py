@@ -271,6 +271,15 @@ def test_a_damaged_log_is_restored_but_told(paid: Shell, elsewhere: Shell, tmp_p
     assert restored["failures"]
 
 
+def test_a_copy_is_held_before_its_tables_are_made(
+    copy: Path, elsewhere: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.processes.backup.migrate", lambda *_: Path("/gone").stat())
+    elsewhere.refusal("restore", copy)
+    with closing(elsewhere.container()) as container:
+        assert container.gate.is_held()
+
+
 def test_on_postgresql_it_says_what_to_run_and_a_restore_knows_another_database(
     nowhere: Shell, tmp_path: Path, databases: Databases
 ) -> None:

@@ -51,6 +51,8 @@ def test_what_is_ready_is_not_mentioned(healthy: Process) -> None:
 def test_an_address_that_nobody_named_is_advised(installation: Installation) -> None:
     installation.environment["PUBLIC_URL"] = ""
     assert checks(installation.process()) == {"public url"}
+    installation.environment["CURRENCY"] = "EUR"  # The log has another, so no process starts.
+    assert checks(installation.process()) == {"public url", "settings"}
 
 
 @pytest.mark.any_database

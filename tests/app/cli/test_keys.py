@@ -2,10 +2,12 @@
 
 import subprocess
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from app.security.key_file import KINDS
+from app.security.key_store import KeyStore
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.organization import ApiClient
 from tests.app.cli.shell import TIMEOUT_S, Shell
@@ -58,6 +60,15 @@ def test_each_kind_is_renewed_and_revoked_and_the_log_keeps_who_did_it(
         if not file.exists():
             file.write_bytes(content)
     assert [each[2] for each in listed(shell) if each[1] == first] == ["revoked"]
+
+
+def test_the_log_knows_who_revokes_a_key_before_it_ends(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaked = shell.json("keys", "rotate", "webhooks")["kid"]
+    monkeypatch.setattr(KeyStore, "revoke", lambda *_: Path("/gone").stat())
+    shell.refusal("keys", "revoke", leaked, "--yes")
+    assert acts(shell)[-1][:2] == ("key.revoked", f"webhooks {leaked}")
 
 
 def test_what_ends_with_a_key_is_said_before_it_is_asked_for_again(shell: Shell) -> None:

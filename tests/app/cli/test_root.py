@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from app.cli.root import COMMANDS, GROUPS, PROCESSES, PROGRAM, cli
+from app.cli.root import COMMANDS, GROUPS, PROGRAM, cli
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
+from tests.house.system import PROCESSES
 from tests.installation import wait_until
 
 HEAVY = [

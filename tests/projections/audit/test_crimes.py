@@ -66,7 +66,7 @@ def test_what_two_operators_do_with_people_and_prices_is_right(forger: LinkForge
     ):
         proposal = operators.asked(forger, kind, by(forger, 1), **facts)
         operators.granted(forger, proposal, by(forger, 2))
-        proposal.use(by(forger, 1))
+        proposal.record(Proposal.Used, by(forger, 1))
         operators.write(forger, proposal)
         if made[0] == "rotated":
             operators.rotate(forger, made[1], by(forger, 1))

@@ -201,7 +201,7 @@ def an_operator_with_more_than_was_approved(forger: LinkForger) -> int:
     who = {"subject": "o5", "may": ["money"]}
     proposal = asked(covered(forger), "operator", by(forger, 1), **who)
     granted(forger, proposal, by(forger, 2))
-    proposal.use(by(forger, 1))
+    proposal.record(Proposal.Used, by(forger, 1))
     write(forger, proposal)
     return write(forger, registered(5, ["money", "keys"], by(forger, 1)))
 
@@ -212,7 +212,7 @@ def an_operator_made_by_another_than_has_asked(forger: LinkForger) -> int:
     rotate(forger, 2, by(forger, 2))
     proposal = asked(forger, "operator", by(forger, 1), subject="o5", may=["money"])
     granted(forger, proposal, by(forger, 2))
-    proposal.use(by(forger, 4))
+    proposal.record(Proposal.Used, by(forger, 4))
     position = write(forger, proposal)
     write(forger, registered(5, ["money"], by(forger, 4)))
     return position
@@ -229,10 +229,10 @@ def an_operator_made_by_who_has_approved(forger: LinkForger) -> int:
 def an_operator_made_twice_of_one_approval(forger: LinkForger) -> int:
     proposal = asked(covered(forger), "operator", by(forger, 1), subject="o5", may=["money"])
     granted(forger, proposal, by(forger, 2))
-    proposal.use(by(forger, 1))
+    proposal.record(Proposal.Used, by(forger, 1))
     write(forger, proposal)
     write(forger, registered(5, ["money"], by(forger, 1)))
-    proposal.use(by(forger, 1))
+    proposal.record(Proposal.Used, by(forger, 1))
     return write(forger, proposal)
 
 
@@ -256,7 +256,7 @@ def lost_key(forger: LinkForger, waited: timedelta, *leaving: int) -> int:
     proposal = asked(forger, "key", by(forger, "os:root"), subject=str(Operator.id_of(1)))
     later = replace(by(forger, "os:root"), at=forger.cause.at + waited)
     revoke(forger, replace(by(forger, 1), at=later.at), *leaving)
-    proposal.use(later)
+    proposal.record(Proposal.Used, later)
     position = write(forger, proposal)
     rotate(forger, 1, later)
     return position

@@ -25,12 +25,6 @@ def charged(forger: LinkForger, **changes: Any) -> int:
     return forger.write(forger.charge_for(lookup, **changes))
 
 
-def a_charge_of_somebody_else(forger: LinkForger) -> int:
-    lookup, forger.wallet = forger.lookup(), forger.account()
-    forger.write(lookup)
-    return forger.write(forger.charge_for(lookup))
-
-
 def one_charge_for_two_lookups(forger: LinkForger) -> int:
     first, second = forger.lookup(), forger.lookup()
     forger.write(first)
@@ -73,11 +67,6 @@ def a_charge_that_is_taken_twice(forger: LinkForger) -> int:
     lookup = forger.lookup()
     forger.write(lookup, forger.charge_for(lookup))
     return forger.write(forger.charge_for(lookup))
-
-
-def a_deposit_that_is_made_twice(forger: LinkForger) -> int:
-    made, _ = forger.deposit()
-    return forger.write(made, forged(made, originator_version=2))
 
 
 def a_charge_beyond_the_limit(forger: LinkForger) -> int:
@@ -151,12 +140,9 @@ CRIMES: Crimes = [
     (a_lookup_that_brings_money, "its amount is not above zero"),
     (more_than_there_is, "its balance is below zero"),
     (a_charge_that_is_taken_twice, "takes the same charge again"),
-    (a_deposit_that_is_made_twice, "begins again, or with something else"),
-    (a_deposit_that_is_made_twice, "announces again what has not come"),
     (lambda f: f.write(f.lookup()), ", which never comes"),
     (lambda f: f.write(f.failed(f.job(), 0)), ", which never comes"),
     (lambda f: f.write(f.deposit()[0]), ", which never comes"),
-    (a_charge_of_somebody_else, "has announced something else"),
     (one_charge_for_two_lookups, "announces again what has not come"),
     (a_correction_of_before_behind_a_closed_month, UNSAID),
     (a_charge_beyond_the_limit, "spends more than the limit"),
