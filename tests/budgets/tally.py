@@ -105,8 +105,7 @@ class Tally:
 
     def close(self) -> None:
         """Drop what was recorded."""
-        for trace in self._traces:
-            trace.close()
+        self._traces.clear()
 
     def trace(self, connection: psycopg.Connection[Any], conninfo: str) -> None:
         """Listen to a connection, whose name tells the role; one that only listens asks nothing."""
@@ -120,7 +119,7 @@ class Trace:
     """What libpq has written of one connection."""
 
     def __init__(self, connection: psycopg.Connection[Any], session: Session) -> None:
-        self._file, self._at = TemporaryFile(), 0  # noqa: SIM115  # `close` closes it.
+        self._file, self._at = TemporaryFile(), 0  # noqa: SIM115  # `__del__` closes it.
         self._session = session
         self._prepared: dict[str, str] = {}
         self._bound = ""
@@ -136,8 +135,8 @@ class Trace:
             if found := MESSAGE.match(message):
                 self._take(found[2], found[3].rstrip("\n"))
 
-    def close(self) -> None:
-        """Stop listening."""
+    def __del__(self) -> None:
+        """Stop listening, also to a connection that was opened while the others were closed."""
         self._file.close()
 
     def _take(self, kind: str, rest: str) -> None:

@@ -72,8 +72,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
     root, place = node_home(), tmp_path_factory.mktemp("node")
     node = root / "bin" / "node"
     npm = root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    names = ("package.json", "package-lock.json", "tsconfig.json", "walk.ts")
-    for name in (*names, "lint.mjs", "verify.mjs"):
+    names = ("package.json", "package-lock.json", "tsconfig.json", "lint.mjs", "verify.mjs")
+    for name in names:
         shutil.copy(HERE / name, place)
     done = attempt(place, node, npm, "ci", *NPM_OPTIONS)
     if why := NO_PACKAGES.search(done.stderr):
