@@ -10,6 +10,7 @@ the other rolls back.
 
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -42,7 +43,7 @@ class Stopped(Exception):
     """Raised when a consumer cannot go on; its text says why."""
 
 
-class Consumer:
+class Consumer(ABC):
     """Follows the log batch by batch; what fails in it stops at that event, and is tried again.
 
     An outage (`is_transient`) stops nothing: the step raises, and is taken again.
@@ -80,11 +81,11 @@ class Consumer:
         """Do what comes before the transaction; return whether there must be one now."""
         return True
 
+    @abstractmethod
     def follow(self, connection: Any, batch: Batch) -> None:
-        """Store what a batch holds, in the transaction that moves the position, for a member."""
-        raise NotImplementedError
+        """Store what a batch holds, in the transaction that moves the position."""
 
-    def finish(self) -> None:  # Most do nothing.
+    def finish(self) -> None:  # noqa: B027  # Most do nothing.
         """Do what comes after the transaction."""
 
     def is_transient(self, error: Exception) -> bool:

@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from projections.engine.consumer import Consumer
 from projections.engine.positions import Position, Source
-from projections.engine.read_model import ReadModel, unused_by
+from projections.engine.read_model import Batch, ReadModel, unused_by
 from projections.engine.rebuild import rebuild_all
 
 logger = logging.getLogger(__name__)
@@ -21,6 +22,10 @@ class Projector(Consumer):
         super().__init__(source)
         self.members = {model.name: model for model in models}
         self.unused = unused_by(models)
+
+    def follow(self, connection: Any, batch: Batch) -> None:
+        for model in self.members.values():
+            model.follow(connection, batch)
 
     def _is_lost(self, name: str, position: Position | None) -> bool:
         """Tell of a table that is ours; one never built or of another version is `migrate`'s."""
