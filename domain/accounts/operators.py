@@ -15,7 +15,7 @@ from uuid import UUID
 from domain.cause import OPERATOR, Cause, is_operator
 from domain.errors import NotPossible
 from domain.log.aggregate import ByOperator, Created, Root, sets
-from domain.log.log import Log, retry_on_conflict
+from domain.log.log import Log, retried
 
 Right = Literal["money", "approve", "catalogue", "keys", "audit"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
@@ -184,6 +184,7 @@ class Operators:
     def get(self, operator_id: UUID) -> Operator:
         return self.log.get(Operator, operator_id, f"operator {operator_id}")
 
+    @retried
     def register(
         self,
         cause: Cause,
@@ -201,22 +202,18 @@ class Operators:
         if not _NAME.fullmatch(name):
             message = "a name is 1 to 64 lower-case letters, digits, dots, dashes and underscores"
             raise NotPossible(message)
-
-        def attempt() -> Operator:
-            known = self.all()
-            if any(each.name == name for each in known):
-                raise NotPossible(f"there is an operator {name} already")
-            if MANAGES not in may and not any(each.manages for each in known):
-                raise NotPossible(f"this operator needs the right {MANAGES}: nobody else has it")
-            needs_two = NEED_TWO.intersection(may)
-            used = permit("operator", cause, subject=name, may=[*may]) if needs_two else ()
-            stream_id = Operator.id_of(len(known) + 1)
-            facts = {"name": name, "may": [*may], "key_hash": key_for(stream_id)}
-            made = Operator.begin(Operator.Registered, cause, stream_id, **facts)
-            self.log.append(*used, made)
-            return made
-
-        return retry_on_conflict(attempt)
+        known = self.all()
+        if any(each.name == name for each in known):
+            raise NotPossible(f"there is an operator {name} already")
+        if MANAGES not in may and not any(each.manages for each in known):
+            raise NotPossible(f"this operator needs the right {MANAGES}: nobody else has it")
+        needs_two = NEED_TWO.intersection(may)
+        used = permit("operator", cause, subject=name, may=[*may]) if needs_two else ()
+        stream_id = Operator.id_of(len(known) + 1)
+        facts = {"name": name, "may": [*may], "key_hash": key_for(stream_id)}
+        made = Operator.begin(Operator.Registered, cause, stream_id, **facts)
+        self.log.append(*used, made)
+        return made
 
     def rotate_key(
         self, operator_id: UUID, key_hash: str, cause: Cause, permit: Permit

@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache, partial, wraps
 from itertools import chain, takewhile
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -39,6 +39,7 @@ CONTESTED = "Others keep changing the same thing; try again."
 R = TypeVar("R", bound=Root)
 T = TypeVar("T")
 N = TypeVar("N", bound=LoadedFromNewest)
+P = ParamSpec("P")
 Insert = Callable[[Sequence[StoredEvent]], Sequence[int] | None]
 Around = Callable[[Insert, Sequence[StoredEvent]], Sequence[int] | None]
 LogRow = Sequence[Any]  # Position, stream id (perhaps as text), version, topic, state.
@@ -534,6 +535,16 @@ def retry_on_conflict(attempt: Callable[[], T], otherwise: Exception | None = No
         with suppress(Conflict):
             return attempt()
     raise otherwise or ServiceUnavailable(CONTESTED)
+
+
+def retried(attempt: Callable[P, T]) -> Callable[P, T]:
+    """Make each call of a command one of `retry_on_conflict`."""
+
+    @wraps(attempt)
+    def run(*given: P.args, **named: P.kwargs) -> T:
+        return retry_on_conflict(lambda: attempt(*given, **named))
+
+    return run
 
 
 def predecessors(stored: Iterable[StoredEvent]) -> dict[UUID | str, int]:

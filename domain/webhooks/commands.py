@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from domain.cause import Cause
 from domain.errors import KEY_ERASED, NotFound, refuse_other
 from domain.log.aggregate import Created
-from domain.log.log import Log, retry_on_conflict
+from domain.log.log import Log, retried
 from domain.personal import Sealed, Vault
 from domain.webhooks.endpoint import LASTING, Address, WebhookEndpoint, WebhookList, WebhookRequest
 from domain.webhooks.ports import message_id
@@ -78,14 +78,12 @@ class Webhooks:
     new_id: Callable[[], UUID]
     key_id: Callable[[], str | None]
 
+    @retried
     def register(self, draft: Draft, cause: Cause) -> tuple[WebhookEndpoint, bool]:
         """Register an endpoint; tell whether an earlier request with the key had done so.
 
         Raises WebhookLimit, and IdempotencyKeyReused for another request with the key.
         """
-        return retry_on_conflict(lambda: self._register(draft, cause))
-
-    def _register(self, draft: Draft, cause: Cause) -> tuple[WebhookEndpoint, bool]:
         owner, key = draft.organization_id, draft.key
         endpoint_id = WebhookEndpoint.id_of(owner, key) if key is not None else self.new_id()
         made = self.log.find(WebhookEndpoint, endpoint_id) if key is not None else None
@@ -166,19 +164,16 @@ class Webhooks:
                 sealed = self._seal(newest.organization_id, newest.id, wanted)
             newest.change(sealed, events, cause)
 
+    @retried
     def delete(self, endpoint: WebhookEndpoint, cause: Cause) -> WebhookEndpoint:
         """Delete an endpoint; doing it again changes nothing."""
-
-        def attempt() -> WebhookEndpoint:
-            newest = self.log.get(WebhookEndpoint, endpoint.id)
-            if not newest.is_deleted:
-                listed = self.log.get(WebhookList, WebhookList.id_of(newest.organization_id))
-                newest.record(WebhookEndpoint.Deleted, cause)
-                listed.record(WebhookList.Removed, cause, endpoint_id=newest.id)
-                self.log.append(newest, listed)
-            return newest
-
-        return retry_on_conflict(attempt)
+        newest = self.log.get(WebhookEndpoint, endpoint.id)
+        if not newest.is_deleted:
+            listed = self.log.get(WebhookList, WebhookList.id_of(newest.organization_id))
+            newest.record(WebhookEndpoint.Deleted, cause)
+            listed.record(WebhookList.Removed, cause, endpoint_id=newest.id)
+            self.log.append(newest, listed)
+        return newest
 
     def rotate_secret(self, endpoint: WebhookEndpoint, key: str | None, cause: Cause) -> Rotated:
         """Give an endpoint a new secret; the old one still signs for a while."""
@@ -222,6 +217,7 @@ class Webhooks:
         kind = WebhookRequest.RedeliveriesAsked
         return self._request(endpoint, kind, key, cause, find, since=failed.since)
 
+    @retried
     def _request(
         self,
         endpoint: WebhookEndpoint,
@@ -236,23 +232,19 @@ class Webhooks:
         `decide` may change the endpoint, and returns what the request says besides what was
         `given`. Raises IdempotencyKeyReused if something else was given with the key.
         """
-
-        def attempt() -> tuple[A, bool]:
-            newest, request_id = self._newest(endpoint), self.new_id()
-            if key is not None:
-                request_id = WebhookRequest.id_of(newest.organization_id, KEY_OF[kind], key)
-                if (earlier := self.log.find(WebhookRequest, request_id)) is not None:
-                    event: Any = earlier.asked
-                    differs = {name: getattr(event, name) != given[name] for name in given}
-                    refuse_other(webhook=event.endpoint_id != newest.id, **differs)
-                    return event, True
-            facts = decide(newest)
-            whose = {"organization_id": newest.organization_id, "endpoint_id": newest.id}
-            new = WebhookRequest.begin(kind, cause, request_id, **whose, **given, **facts)
-            self.log.append(newest, new)
-            return cast("A", new.asked), False
-
-        return retry_on_conflict(attempt)
+        newest, request_id = self._newest(endpoint), self.new_id()
+        if key is not None:
+            request_id = WebhookRequest.id_of(newest.organization_id, KEY_OF[kind], key)
+            if (earlier := self.log.find(WebhookRequest, request_id)) is not None:
+                event: Any = earlier.asked
+                differs = {name: getattr(event, name) != given[name] for name in given}
+                refuse_other(webhook=event.endpoint_id != newest.id, **differs)
+                return event, True
+        facts = decide(newest)
+        whose = {"organization_id": newest.organization_id, "endpoint_id": newest.id}
+        new = WebhookRequest.begin(kind, cause, request_id, **whose, **given, **facts)
+        self.log.append(newest, new)
+        return cast("A", new.asked), False
 
     def _newest(self, endpoint: WebhookEndpoint) -> WebhookEndpoint:
         return self.get(endpoint.organization_id, endpoint.id)
