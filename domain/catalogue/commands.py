@@ -6,7 +6,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from domain.catalogue.matching import Match, PlanEntry, PlansByKey, match
+from domain.catalogue.matching import PlanEntry, PlansByKey, match
 from domain.catalogue.plan import Plan
 from domain.catalogue.supplied import OddEntry, Supplied, SuppliedPlan
 from domain.catalogue.syncing import Synced, SyncRules, sync
@@ -40,11 +40,11 @@ class Catalogue:
         Raises FileRefused with every reason, ServiceUnavailable when others keep changing them.
         """
         matches = match(self.log, self.known(), entries)
-        plans = [_apply(each, cause) for each in matches]
+        plans = [_apply(*each, cause) for each in matches]
         changed = [plan for plan in plans if plan.pending_events]
         if changed:
             self.log.append(*changed)
-        created = sum(each.plan is None for each in matches)
+        created = sum(plan is None for *_, plan in matches)
         return Imported(created, len(changed) - created, len(plans) - len(changed))
 
     @retried
@@ -71,12 +71,11 @@ class Catalogue:
         return self.log.update(self.log.get(Plan, plan_id, f"plan {plan_id}"), change)
 
 
-def _apply(match: Match, cause: Cause) -> Plan:
+def _apply(entry: PlanEntry, plan_id: UUID, plan: Plan | None, cause: Cause) -> Plan:
     """Change a plan to what its entry says; what the entry leaves out stays as it is."""
-    entry, plan = match.entry, match.plan
     if plan is None:
         return Plan.publish(
-            match.id,
+            plan_id,
             cause,
             organization_id=entry.organization_id,
             terms=entry.terms,

@@ -58,14 +58,6 @@ class Failed(NamedTuple):
     find: Callable[[int], Sequence[UUID]]
 
 
-class Rotated(NamedTuple):
-    """An endpoint and the generation of its new secret; `replayed`: by an earlier request."""
-
-    endpoint: WebhookEndpoint
-    generation: Generation
-    replayed: bool
-
-
 @dataclass(frozen=True)
 class Webhooks:
     """Commands and reads of endpoints. The endpoint of another organization is NotFound.
@@ -175,15 +167,20 @@ class Webhooks:
             self.log.append(newest, listed)
         return newest
 
-    def rotate_secret(self, endpoint: WebhookEndpoint, key: str | None, cause: Cause) -> Rotated:
-        """Give an endpoint a new secret; the old one still signs for a while."""
+    def rotate_secret(
+        self, endpoint: WebhookEndpoint, key: str | None, cause: Cause
+    ) -> tuple[WebhookEndpoint, Generation, bool]:
+        """Give an endpoint a new secret, and return which; the old one still signs for a while.
+
+        Tells whether an earlier request with the key had done so.
+        """
 
         def rotate(newest: WebhookEndpoint) -> Facts:
             return {"generation": newest.rotate_secret(self.key_id(), cause).number}
 
         event, replayed = self._request(endpoint, WebhookRequest.RotationAsked, key, cause, rotate)
-        newest = self._newest(endpoint)
-        return Rotated(newest, newest.secrets[event.generation - 1], replayed)
+        newest = self.get(endpoint.organization_id, endpoint.id)
+        return newest, newest.secrets[event.generation - 1], replayed
 
     def test(self, endpoint: WebhookEndpoint, cause: Cause) -> UUID:
         """Ask for a test event; return the id of its delivery."""
@@ -232,7 +229,8 @@ class Webhooks:
         `decide` may change the endpoint, and returns what the request says besides what was
         `given`. Raises IdempotencyKeyReused if something else was given with the key.
         """
-        newest, request_id = self._newest(endpoint), self.new_id()
+        newest = self.get(endpoint.organization_id, endpoint.id)
+        request_id = self.new_id()
         if key is not None:
             request_id = WebhookRequest.id_of(newest.organization_id, KEY_OF[kind], key)
             if (earlier := self.log.find(WebhookRequest, request_id)) is not None:
@@ -245,9 +243,6 @@ class Webhooks:
         new = WebhookRequest.begin(kind, cause, request_id, **whose, **given, **facts)
         self.log.append(newest, new)
         return cast("A", new.asked), False
-
-    def _newest(self, endpoint: WebhookEndpoint) -> WebhookEndpoint:
-        return self.get(endpoint.organization_id, endpoint.id)
 
     def owned(self, organization_id: UUID, endpoint_id: UUID) -> WebhookEndpoint:
         """Return an endpoint, even a deleted one."""
