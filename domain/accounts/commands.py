@@ -69,32 +69,20 @@ class Accounts:
         return Approvals(self.log)
 
     def register_organization(
-        self,
-        cause: Cause,
-        *,
-        name: str,
-        price_micros: int | None,
-        monthly_link_fee_micros: int,
-        with_wallet: bool,
+        self, cause: Cause, *, with_wallet: bool, **facts: Any
     ) -> Organization:
-        """Register an organization, by default with an empty wallet in the same commit."""
-        organization_id = self.new_id()
+        """Register an organization, perhaps with an empty wallet in the same commit."""
+        new, code = self.new_id(), self.currency.code
 
-        def register() -> Organization:
-            return Organization.register(
-                organization_id,
-                cause,
-                name=name,
-                price_micros=price_micros,
-                monthly_link_fee_micros=monthly_link_fee_micros,
-            )
+        def register() -> list[Root]:
+            wallets = [Wallet.open(new, code, cause)] if with_wallet else []
+            return [Organization.register(new, cause, **facts), *wallets]
 
-        if not with_wallet:
-            self.log.append(organization := register())
-            return organization
-        code = self.currency.code
-        self.currency.append(lambda: [register(), Wallet.open(organization_id, code, cause)], cause)
-        return self.log.get(Organization, organization_id)
+        if with_wallet:
+            self.currency.append(register, cause)
+        else:
+            self.log.append(*register())
+        return self.log.get(Organization, new)
 
     def propose_prices(
         self, organization_id: UUID, wanted: Mapping[Kind, int | None], cause: Cause

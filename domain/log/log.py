@@ -285,11 +285,12 @@ class Log(Application[UUID]):
 
     def contains(self, stored: Sequence[StoredEvent]) -> bool:
         """Tell whether exactly these events are all in the log; errors are raised as they are."""
-        return all(
-            (found := self._at_version(event))
-            and (found[0].topic, bytes(found[0].state)) == (event.topic, event.state)
-            for event in stored
-        )
+        for event in stored:
+            version = event.originator_version
+            found = self.recorder.select_events(event.originator_id, gt=version - 1, lte=version)
+            if [(each.topic, bytes(each.state)) for each in found] != [(event.topic, event.state)]:
+                return False
+        return True
 
     def overtaken(self, stored: Iterable[StoredEvent]) -> set[UUID | str]:
         """Return the streams in which the version of one of these events is taken.
@@ -311,10 +312,6 @@ class Log(Application[UUID]):
             return []
         may_block()
         return _query(self.recorder.select_newest, streams)  # type: ignore[attr-defined]  # Ours have this.
-
-    def _at_version(self, event: StoredEvent) -> Sequence[StoredEvent]:
-        version = event.originator_version
-        return self.recorder.select_events(event.originator_id, gt=version - 1, lte=version)
 
     def read(self, after: int, limit: int) -> list[Recorded]:
         """Return the next events after a position, in order, up to one that cannot be decoded.
