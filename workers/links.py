@@ -57,7 +57,6 @@ class Creating(Worked[Link, S]):
     new_id: Callable[[], UUID]
 
     def lpa(self, link: Link, iccid: str) -> Sealed:
-        """Return the sealed activation code of an eSIM."""
         timeout_s = self.left_s(link.requested.deadline)
         code = self.networks.of(link.network).lpa(iccid, timeout_s=timeout_s)
         month, clear = month_of(self.clock()), code.as_text().encode()
