@@ -165,8 +165,6 @@ class Wallet(LoadedFromNewest):
         reason: RefundReason | None = field(default=None, kw_only=True)
 
     class Reversed(Moved):
-        """A deposit went back to who had paid it."""
-
         TOPIC = "wallet.reversed"
         IS_DEBIT = True
 

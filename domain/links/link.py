@@ -60,8 +60,6 @@ class Link(Refundable):
     KIND = "link"
 
     class Event(Root.Event):
-        """Every event of a link names its organization."""
-
         organization_id: UUID
 
     class Began(Event, Created):
@@ -427,8 +425,6 @@ class Link(Refundable):
         TOPIC = "link.plan_ended"
 
     class Renamed(Event, ByOperator):
-        """The organization gave it another name; without any it has none."""
-
         TOPIC = "link.renamed"
 
         name: str | None
