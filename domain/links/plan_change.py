@@ -139,10 +139,7 @@ class PlanChange(Refundable):
         },
         "failure": dict.fromkeys((PlanAdditionDone, Failed), NOTHING),
         "is_answered": {Finished: TRUE},
-        "finished_at": {
-            **dict.fromkeys((PlanRemovalDone, Finished), NOTHING),
-            Returned: SOMETHING,
-        },
+        "finished_at": {**dict.fromkeys((PlanRemovalDone, Finished), NOTHING), Returned: SOMETHING},
     }
 
     link_id: UUID
