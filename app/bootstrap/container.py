@@ -79,7 +79,6 @@ from domain.errors import NotPossible
 from domain.limiter import Limiter, OpenItems
 from domain.links.change_plans import LinkPlans
 from domain.links.create import LinkCreate, ProvisioningRules, as_sold
-from domain.links.end_link import EndLink
 from domain.links.failing import Failing
 from domain.links.importing import LinkImport
 from domain.links.link import Link
@@ -89,7 +88,7 @@ from domain.links.networks import Networks
 from domain.links.notifications import Notifications
 from domain.links.plan_change import PlanChange
 from domain.links.readings import LinkReadings
-from domain.links.set_status import SetStatus
+from domain.links.requested import EndLink, SetStatus
 from domain.links.waiting import limiters_of
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
