@@ -140,8 +140,7 @@ from workers.cut_off import CutOff
 from workers.dispatcher import Dispatcher
 from workers.driving import Driving
 from workers.fees import MonthlyFees
-from workers.links import CreateEndpoint, PlaceOrder
-from workers.lost_orders import LostOrders
+from workers.links import CreateEndpoint, LostOrders, PlaceOrder
 from workers.months import MonthEnd
 from workers.nightly_audit import NightlyAudit
 from workers.plan_changes import AddPlan, RemovePlan
