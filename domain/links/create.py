@@ -9,7 +9,7 @@ from bisect import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -146,9 +146,7 @@ def attempts_of(
     if key is None:
         return None, None
 
-    def stream(attempt: int) -> UUID:
-        return attempt_id(kind, organization_id, key, attempt)
-
+    stream = partial(attempt_id, kind, organization_id, key)
     number, newest = last_attempt(lambda attempt: log.find(kind, stream(attempt)))
     return newest, stream(number + 1)
 
@@ -272,7 +270,11 @@ class LinkCreate:
     def _check(self, request: LinkRequest, new: UUID, cause: Cause) -> PlanTerms:
         """Refuse what cannot be bought now; raises Conflict when a twin was first."""
         try:
-            terms = self._terms(request)
+            terms = self.offers(request.organization_id, request.plan_id)
+            if terms is None:
+                raise ValidationFailed({"plan_id": [UNKNOWN]})
+            if why := self.networks.why_unsold(terms):
+                raise ValidationFailed({"plan_id": [why]})
             network = self.networks.of(terms.network)
             price_micros, currency = terms.retail_price_micros, self.rules.currency
             # Limits are reported before settings and price.
@@ -287,14 +289,6 @@ class LinkCreate:
             if self.log.find(Link, new) is not None:  # The twin may have spent the money.
                 raise Conflict(new) from None
             raise
-        return terms
-
-    def _terms(self, request: LinkRequest) -> PlanTerms:
-        terms = self.offers(request.organization_id, request.plan_id)
-        if terms is None:
-            raise ValidationFailed({"plan_id": [UNKNOWN]})
-        if why := self.networks.why_unsold(terms):
-            raise ValidationFailed({"plan_id": [why]})
         return terms
 
     def _requested(self, request: LinkRequest, new: UUID, terms: PlanTerms, cause: Cause) -> Link:
