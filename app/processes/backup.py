@@ -156,11 +156,11 @@ def restore(
     manifest = read_backup(directory)
     persistence, settings = container.persistence, container.settings
     _require_fit(container, directory, manifest)
-    places = {SIGNING: settings.signing_keys}
-    places |= {DATABASE: settings.database_path} if settings.is_on_files else {}
-    for setting, place in places.items():
-        if place.resolve().is_relative_to(directory.resolve()):
-            raise NoBackup(setting, f"{place} is in the backup; restore into another place")
+    targets = {SIGNING: settings.signing_keys}
+    targets |= {DATABASE: settings.database_path} if settings.is_on_files else {}
+    for setting, target in targets.items():
+        if target.resolve().is_relative_to(directory.resolve()):
+            raise NoBackup(setting, f"{target} is in the backup; restore into another place")
     if (name := persistence.occupied()) is not None:
         raise NoBackup(DATABASE, f"{name} is there already; restore into an empty place")
     _put_keys_back(manifest, directory, container.settings.signing_keys)
