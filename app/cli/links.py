@@ -336,7 +336,9 @@ def list_webhooks(
     container = session.container
     if endpoint_id is not None:
         found = _deliveries(container, _endpoint(container, endpoint_id))
-        return [pick(DELIVERY, each) for each in found if not failing or _fails(each)]
+        if failing:  # Now, or for good.
+            found = [e for e in found if e.status in {"failed", "pending"} and e.attempts]
+        return [pick(DELIVERY, each) for each in found]
     rows = container.views.read(container.webhook_endpoints.all, organization_id)
     known, none = container.webhook_deliveries.sums(), Sums(0, 0, 0, None)
     shown = [(row, known.get(row.id, none)) for row in rows]
@@ -404,7 +406,3 @@ def _deliveries(container: Container, endpoint: WebhookEndpoint) -> list[Deliver
     while more := read(owner, at, None, slice(len(found), len(found) + DELIVERIES_MAX))[0]:
         found += more
     return found
-
-
-def _fails(delivery: Delivery) -> bool:
-    return delivery.status == "failed" or (delivery.status == "pending" and delivery.attempts > 0)

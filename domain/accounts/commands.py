@@ -245,7 +245,7 @@ class Accounts:
         return self.log.update(client, change)
 
     def open_wallet(self, organization_id: UUID, cause: Cause) -> Wallet:
-        """Open the wallet of an organization; raises NotPossible if it has one."""
+        """Open the wallet of an organization, unless it has one."""
         limit_micros = self._organization(organization_id).spending_limit_micros
 
         def opened() -> list[Wallet]:
@@ -254,10 +254,8 @@ class Accounts:
                 wallet.limit_spending(Spending(limit_micros, month_of(cause.at), 0), cause)
             return [wallet]
 
-        try:
+        if self.log.find(Wallet, wallet_id(organization_id)) is None:
             self.currency.append(opened, cause)
-        except Conflict:
-            raise NotPossible(f"organization {organization_id} has a wallet already") from None
         return self.wallet(organization_id)
 
     def move(  # Each is a fact of the booking.

@@ -16,6 +16,7 @@ from domain.links.waiting import limiters_of
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.domain.asking import all_at_once
 from tests.domain.buying import Buyer, Gate, Patience
+from tests.domain.conftest import clocked_buyer
 from tests.faulty_network import Killed
 from tests.installation import PATIENCE_S
 
@@ -25,9 +26,7 @@ TARGETS: list[Target] = ["suspended", "active"]
 SHORT_S = 0.05
 
 
-@pytest.fixture
-def buyer(clocked_buyer: Buyer) -> Buyer:
-    return clocked_buyer
+buyer = clocked_buyer
 
 
 @pytest.fixture
