@@ -50,12 +50,12 @@ class ServerPin:
     server is recognized.
     """
 
-    def __init__(self, events_table: str = "log_events") -> None:
+    def __init__(self) -> None:
         self._lock = Lock()
         self._location = ""
         self._life: object = None  # None: `migrate` has not run yet.
         self.is_over = False  # Another server has answered.
-        self.name_tables(events_table)
+        self.name_tables("log_events")
 
     def name_tables(self, events_table: str, schema: str = "") -> None:
         """Say where the log is; without a schema in the first one of the search path."""
