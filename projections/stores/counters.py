@@ -220,8 +220,8 @@ class Counters:
         row, own = self._rows.c, organization_id.hex
         its = or_(row.name == _scripts(organization_id), row.name.in_((ATTEMPTS, SIMULATED)))
         mine = its, or_(row.key.startswith(own), row.name == _scripts(organization_id))
-        with self._database.writing(durable=True) as connection:
-            connection.execute(self._rows.delete().where(in_order(self._rows, *mine)))
+        gone = self._rows.delete().where(in_order(self._rows, *mine))
+        self._database.change(gone, durable=True)
 
     def simulated_ahead(
         self, owner: Sequence[UUID] = (), connection: Connection | None = None
@@ -369,8 +369,7 @@ class Counters:
         """Delete all rows of a name, or those that nobody holds."""
         row = self._rows.c
         mine = (row.name == name, *([row.holder.is_(None)] if unheld else ()))
-        with self._database.writing() as connection:
-            connection.execute(self._rows.delete().where(in_order(self._rows, *mine)))
+        self._database.change(self._rows.delete().where(in_order(self._rows, *mine)))
 
 
 def _span(now: datetime) -> tuple[int, int]:

@@ -234,9 +234,8 @@ class Deliveries:
             columns.created_at <= to_micros(now),
         )
         values = {"status": "cancelled", "next_attempt_at": None, "taken_until": None}
-        with self._database.writing() as connection:
-            change = self._rows.update().where(in_order(self._rows, waits))
-            return connection.execute(change.values(values)).rowcount
+        change = self._rows.update().where(in_order(self._rows, waits))
+        return self._database.change(change.values(values))
 
     def due(self, now: datetime) -> list[tuple[UUID, UUID]]:
         """Return organization and id of each endpoint with something due, longest overdue first."""
@@ -284,10 +283,8 @@ class Deliveries:
 
     def release(self) -> None:
         """Release all leases. Call this only while no other process runs."""
-        with self._database.writing() as connection:
-            leased = self._rows.c.taken_until.is_not(None)
-            released = self._rows.update().where(in_order(self._rows, leased))
-            connection.execute(released.values(taken_until=None))
+        leased = in_order(self._rows, self._rows.c.taken_until.is_not(None))
+        self._database.change(self._rows.update().where(leased).values(taken_until=None))
 
     def forget(self, before: datetime, parts_max: int | None = None) -> int:
         """Delete deliveries that are older than a moment, whatever their status."""
@@ -298,8 +295,7 @@ class Deliveries:
         )
         if gone:
             unused = ~exists().where(columns.endpoint_id == states.c.endpoint_id)
-            with self._database.writing() as connection:
-                connection.execute(states.delete().where(in_order(states, unused)))
+            self._database.change(states.delete().where(in_order(states, unused)))
         return gone
 
     # What organizations and operators read.

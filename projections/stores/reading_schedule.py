@@ -115,8 +115,7 @@ class ReadingSchedule:
         row, at = self._rows.c, to_micros(now)
         later = case((row.due_at == REQUESTED, REQUESTED), else_=row.due_at - row.answered_at + at)
         change = self._rows.update().where(in_order(self._rows, row.answered_at > at))
-        with self._database.writing() as connection:
-            connection.execute(change.values(due_at=later, answered_at=at))
+        self._database.change(change.values(due_at=later, answered_at=at))
 
     def ending(self, now: datetime, limit: int) -> Sequence[UUID]:
         """Return links with a plan whose end must be announced now."""
@@ -135,12 +134,12 @@ class ReadingSchedule:
             self._move,
             link=link_id,
             new_due_at=to_micros(due_at),
-            new_ends_at=_micros(ends_at),
-            new_answered_at=_micros(answered_at),
+            new_ends_at=ends_at and to_micros(ends_at),
+            new_answered_at=answered_at and to_micros(answered_at),
         )
 
     def set_next_end(self, link_id: UUID, ends_at: datetime | None) -> None:
-        self._write(self._set_end, link=link_id, new_ends_at=_micros(ends_at))
+        self._write(self._set_end, link=link_id, new_ends_at=ends_at and to_micros(ends_at))
 
     def drop(self, link_id: UUID) -> None:
         self._write(self._drop, link=link_id)
@@ -153,7 +152,3 @@ class ReadingSchedule:
     def _write(self, statement: HotStatement, **values: Any) -> None:
         with self._database.writing() as connection:
             run(connection, statement, **values)
-
-
-def _micros(moment: datetime | None) -> int | None:
-    return None if moment is None else to_micros(moment)
