@@ -282,25 +282,19 @@ class Counters:
         if not self._one_at_a_time.acquire(timeout=within_s):
             return None
         try:
-            return self._reserve(provider, round(SECOND / calls_per_s), burst, within_s)
+            now, wait_s, step = to_micros(self._clock()), 0.0, round(SECOND / calls_per_s)
+            values = {
+                "earliest": now - step * (burst - 1),
+                "latest": now + int(min(within_s, AHEAD_MAX.seconds) * SECOND),
+                "ahead": now + AHEAD_MAX // _MICROSECOND,
+            }
+            with self._faults[PACES].swallowed("take a turn"):
+                found = self._database.rows(_PACE, name=PACES, key=provider, step=step, **values)
+                if not found:
+                    return None
+                wait_s = (int(found[0][0]) - step - now) / SECOND
         finally:
             self._one_at_a_time.release()
-
-    def _reserve(self, provider: str, step: int, burst: int, within_s: float) -> float | None:
-        now, wait_s = self._clock(), 0.0
-        with self._faults[PACES].swallowed("take a turn"):
-            found = self._database.rows(
-                _PACE,
-                name=PACES,
-                key=provider,
-                step=step,
-                earliest=to_micros(now) - step * (burst - 1),
-                latest=to_micros(now) + int(min(within_s, AHEAD_MAX.seconds) * SECOND),
-                ahead=to_micros(now + AHEAD_MAX),
-            )
-            if not found:
-                return None
-            wait_s = (int(found[0][0]) - step - to_micros(now)) / SECOND
         return max(0.0, wait_s)
 
     # Claims.

@@ -28,7 +28,6 @@ from eventsourcing.postgres import PostgresApplicationRecorder, PostgresDatastor
 from eventsourcing.utils import Environment, EnvType, get_topic
 from psycopg.abc import Query
 from psycopg.pq import Format
-from psycopg.pq.abc import PGresult
 from psycopg.rows import dict_row, tuple_row
 from psycopg.sql import SQL, Identifier, Literal
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -327,7 +326,13 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
                 # Refused even if it was promoted since: new connections then tell another server.
                 if connection.is_standby:
                     raise psycopg.errors.ReadOnlySqlTransaction
-                found = self._run_insert(connection, parameters)
+                try:
+                    found = connection.run_prepared(self._insert_statement, parameters)
+                except psycopg.errors.NotNullViolation:
+                    # Or this session goes on with what it has cached when the sequence is mended.
+                    connection.run("DISCARD SEQUENCES")
+                    fault = psycopg.errors.ObjectNotInPrerequisiteState(self._mend_sequence)
+                    raise fault from None
         # Writing on a standby is an internal error.
         except (InternalError, OperationalError) as error:
             if getattr(error.__cause__, "sqlstate", None) in NOTHING_WRITTEN:
@@ -337,21 +342,10 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             raise EventsGone
         return [from_bigint(found.get_value(row, 0)) for row in range(found.ntuples)]
 
-    def _run_insert(self, connection: BoundedConnection, parameters: Sequence[bytes]) -> PGresult:
-        try:
-            return connection.run_prepared(self._insert_statement, parameters)
-        except psycopg.errors.NotNullViolation:
-            # Or this session would go on with what it has cached when the sequence is mended.
-            connection.run("DISCARD SEQUENCES")
-            raise psycopg.errors.ObjectNotInPrerequisiteState(self._mend_sequence) from None
-
     def fault(self) -> str | None:
         """Say what to run if positions that the sequence gives may not rise; None if they do."""
-        return None if self.datastore.again(self._rises) else self._mend_sequence
-
-    def _rises(self) -> bool:
-        rows = self._fetch(self._sequence_statement, (), prepare=True)
-        return bool(rows and all(rows[0]))
+        rows = self.datastore.again(lambda: self._fetch(self._sequence_statement, (), prepare=True))
+        return None if rows and all(rows[0]) else self._mend_sequence
 
     def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[bytes]:
         before = predecessors(stored_events)
