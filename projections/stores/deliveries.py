@@ -66,7 +66,17 @@ class Deliveries:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.metadata = MetaData()
-        self._rows, self._states = _tables(self.metadata)
+        own = (*STORED.columns("id"), Column("taken_until", BigInteger))
+        self._rows = Table("webhook_deliveries", self.metadata, *own)
+        self._states = Table(
+            "webhook_health",
+            self.metadata,
+            Column("endpoint_id", Uuid, primary_key=True),
+            Column("organization_id", Uuid, nullable=False),
+            Column("failures", Integer, nullable=False),
+            Column("failing_since", BigInteger),
+            Column("paused_until", BigInteger),
+        )
         columns = self._rows.c
         self._read = [columns[name] for name in STORED.names]
         # In the full sort order of `take`, so that a long backlog is not sorted for each choice.
@@ -369,21 +379,6 @@ class Deliveries:
             pending = connection.execute(count).scalar_one()
             since = connection.execute(oldest).scalar_one()
         return pending, from_micros(since)
-
-
-def _tables(metadata: MetaData) -> tuple[Table, Table]:
-    taken_until = Column("taken_until", BigInteger)
-    rows = Table("webhook_deliveries", metadata, *STORED.columns("id"), taken_until)
-    states = Table(
-        "webhook_health",
-        metadata,
-        Column("endpoint_id", Uuid, primary_key=True),
-        Column("organization_id", Uuid, nullable=False),
-        Column("failures", Integer, nullable=False),
-        Column("failing_since", BigInteger),
-        Column("paused_until", BigInteger),
-    )
-    return rows, states
 
 
 def _is(column: ColumnElement[Any], value: str | int) -> ColumnElement[bool]:
