@@ -76,7 +76,6 @@ class JobCounts(Struct):
 
     @classmethod
     def started(cls, event: BulkJob.Created) -> Self:
-        """Return a job without an outcome."""
         at, price = event.timestamp, event.price
         return cls(
             id=event.originator_id,

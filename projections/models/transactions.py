@@ -467,7 +467,6 @@ _OF_ENTRY = (
 
 
 def _entry_of(owner: UUID, row: Sequence[Any]) -> tuple[str, Entry]:
-    """Return the type of the message about an entry, and the entry."""
     kind, direction, position, at, entry_id, sequence, amount, balance, currency, charge = row
     signed = -amount if direction == "debit" else amount
     moved = (as_id(entry_id), sequence, signed, balance, currency)
@@ -505,7 +504,6 @@ def replayed(events: Iterable[Recorded]) -> Iterator[Replayed]:
 
 
 def _reasons_in(events: Iterable[Event]) -> dict[UUID, RefundReason]:
-    """Return the reasons that these events tell, by the refunds that they are of."""
     repaying = (each for each in events if isinstance(each, Repaying))
     return dict(chain.from_iterable(each.reasons().items() for each in repaying))
 

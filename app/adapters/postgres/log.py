@@ -194,7 +194,6 @@ class Datastore(PostgresDatastore):
             raise next(filter(None, kinds), PersistenceError)(str(error)) from error
 
     def _check_server(self, connection: BoundedConnection, conninfo: str) -> None:
-        """Find out to which server a new connection leads."""
         with _remembered(self.refusals):
             connection.set_up(conninfo)
             if not self._has_schema:
@@ -388,7 +387,6 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         return self.datastore.again(lambda: self._fetch(statement, [[*streams]]))
 
     def count_rows(self, after: int, until: int, most: int) -> int:
-        """Count the events between two positions, up to so many."""
         statement = SQL(COUNT).format(table=self._table)
         return int(self._fetch(statement, (after, until, most))[0][0])
 
@@ -398,7 +396,6 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             connection.execute("SELECT pg_notify(%s, %s)", (self.channel_name, NONE), prepare=True)
 
     def select_newest(self, streams: Collection[UUID | str]) -> Sequence[StoredEvent]:
-        """Return the newest event of each of these streams that has one."""
         return self.datastore.again(lambda: self._newest(streams))
 
     def _newest(self, streams: Collection[UUID | str]) -> Sequence[StoredEvent]:

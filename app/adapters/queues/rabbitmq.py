@@ -109,7 +109,6 @@ class DurableBroker(RabbitmqBroker):
         logging.getLogger("pika").setLevel(logging.CRITICAL)
 
     def backlog(self, queue: str) -> int:
-        """Count the messages that wait for a worker of any process."""
         found = self._inspect(queue)
         return 0 if found is None else int(found.message_count)
 
