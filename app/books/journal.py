@@ -13,7 +13,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
 from decimal import Decimal
 from importlib.resources import files
 from itertools import groupby
@@ -113,9 +113,7 @@ def moves_of(
     each. Where a customer has another number than before, what its wallet held goes over to the
     account of the new one.
     """
-    months = Months()
-    with (TIME_ZONES / "zoneinfo" / time_zone).open("rb") as rules:
-        zone = ZoneInfo.from_file(rules, time_zone)
+    months, zone = Months(), _zone(time_zone)
     first, last = first_instant(month).date(), last_day(month)
     numbers = balance.closing.numbers if balance.by_customer else {}
     for whose, (_, currency, micros) in balance.opening.wallets.items() if numbers else ():
@@ -141,6 +139,11 @@ def moves_of(
         for (account, currency, micros), other, name in pairs:
             text = f"{account.rpartition(':')[2]} {name}"
             yield Move(day, account, other, currency, micros, text, owner)
+
+
+def _zone(name: str) -> tzinfo:
+    with (TIME_ZONES / "zoneinfo" / name).open("rb") as rules:
+        return ZoneInfo.from_file(rules, name)
 
 
 def daily(moves: Iterable[Move]) -> list[Move]:
