@@ -138,8 +138,7 @@ class Sandbox:
 
         _, links = self.links.page(database, owner, LinkFilter(), one)
         _, ended = self.links.page(database, owner, LinkFilter(status="ended"), one)
-        with database.reading() as connection:
-            owners = {each.owner for each in self.due_list.all(connection)}
+        owners = {each.owner for each in database.read(self.due_list.all)}
         if links > ended or owner_of("link", owner) in owners:
             raise LinkInUse(STILL_LIVES)
         over: Sequence[JobStatus] = ("completed", "failed", "cancelled")

@@ -151,8 +151,7 @@ def _build_models(
     with container.stores.writing() as connection:  # 1.0.0 kept pieces of numbers in it.
         connection.execute(text("DROP TABLE IF EXISTS network_number_parts"))
     if slow_search(container):  # The extensions may have come later than the table.
-        with container.views.writing() as connection:
-            container.links.index_of_texts.create(connection)
+        container.views.write(container.links.index_of_texts.create)
         if fault := slow_search(container):
             warn(fault)
     container.projector.catch_up()

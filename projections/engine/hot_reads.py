@@ -106,7 +106,7 @@ class HotStatement:
         return compiled
 
 
-def run(connection: Connection, hot: HotStatement, **values: Any) -> Any:
+def run(connection: Connection, /, hot: HotStatement, **values: Any) -> Any:
     """Run a statement on a connection, within its transaction if it has one; return a cursor."""
     with driver_of(connection) as driver:
         return execute(driver, connection.dialect, hot, values)
