@@ -25,7 +25,7 @@ class Keeping:
         self.is_away = False
         self.refused = ""
 
-    def put(self, name: str, note: str) -> None:
+    def __call__(self, name: str, note: str) -> None:
         if self.is_away or name == self.refused:
             raise NotAccepted(name)
         self.kept[name] = note
