@@ -23,7 +23,7 @@ from domain.links.esim import ICCID, holder_of
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
-from domain.links.set_status import Target
+from domain.links.requested import Target
 from domain.lookups.bulk_job import BulkJob
 from domain.money import format_amount
 from domain.personal import open_text

@@ -101,7 +101,6 @@ class Accounts:
     def change_organization(
         self, organization_id: UUID, change: Callable[[Organization], None]
     ) -> Organization:
-        """Apply a change to an organization; repeat it if another operator was faster."""
         return self.log.update(self._organization(organization_id), change)
 
     def set_spending_limit(
@@ -242,7 +241,6 @@ class Accounts:
         return self.change_client(client_id, revoke)
 
     def change_client(self, client_id: str, change: Callable[[ApiClient], None]) -> ApiClient:
-        """Apply a change to a client; repeat it if another operator was faster."""
         client = self.log.get(ApiClient, ApiClient.id_of(client_id), f"client {client_id}")
         return self.log.update(client, change)
 

@@ -67,7 +67,6 @@ class Catalogue:
         return synced
 
     def change(self, plan_id: UUID, change: Callable[[Plan], None]) -> Plan:
-        """Change a plan in one commit, decided anew when another has changed it meanwhile."""
         return self.log.update(self.log.get(Plan, plan_id, f"plan {plan_id}"), change)
 
 

@@ -11,7 +11,7 @@ from domain.links import driver
 from domain.links.driver import CALL_S, WITHIN_S
 from domain.links.link import Link
 from domain.links.network import EsimNetwork, LinkStatus
-from domain.links.set_status import Target
+from domain.links.requested import Target
 from domain.links.waiting import limiters_of
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.domain.asking import all_at_once
