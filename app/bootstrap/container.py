@@ -92,7 +92,7 @@ from domain.links.requested import EndLink, SetStatus
 from domain.links.waiting import limiters_of
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
-from domain.lookups.bulk_commands import BulkJobs
+from domain.lookups.bulk_job import BulkJobs
 from domain.lookups.ports import LookupProvider
 from domain.lookups.single import SingleLookup
 from domain.provider_errors import ProviderError
