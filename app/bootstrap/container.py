@@ -71,8 +71,7 @@ from domain.accounts.operators import Operators
 from domain.accounts.prices import Prices
 from domain.aggregates import AGGREGATES
 from domain.blocking import sleep_s
-from domain.catalogue.commands import Catalogue
-from domain.catalogue.matching import PlansByKey
+from domain.catalogue.commands import Catalogue, PlansByKey
 from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Clock, utc_now
 from domain.errors import NotPossible
