@@ -136,7 +136,6 @@ from workers import actors
 from workers.bulk import BulkLookup
 from workers.checkpoints import Checkpoints
 from workers.cut_off import CutOff
-from workers.dispatcher import Dispatcher
 from workers.driving import Driving
 from workers.fees import MonthlyFees
 from workers.links import CreateEndpoint, LostOrders, PlaceOrder
@@ -144,7 +143,7 @@ from workers.months import MonthEnd
 from workers.nightly_audit import NightlyAudit
 from workers.plan_changes import AddPlan, RemovePlan
 from workers.reading import BackgroundReading, Lane
-from workers.routes import Publisher
+from workers.routes import Dispatcher, Publisher
 from workers.webhook_planner import WebhookPlanner
 from workers.webhooks import WebhookWork
 from workers.work import Work
