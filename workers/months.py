@@ -11,7 +11,7 @@ from itertools import islice
 from domain.accounts.wallet import Wallet
 from domain.cause import Cause
 from domain.errors import Conflict, NotPossible
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.log.log import Log
 from domain.months import first_instant, month_of, months_before, next_month
 from workers.cut_off import CutOff

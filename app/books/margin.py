@@ -13,8 +13,7 @@ from app.books.postings import POSTED, Work, work_of
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, links_of
 from domain.catalogue.plan import SIMULATED
-from domain.finance.month import Month
-from domain.finance.statement import Months
+from domain.finance.statement import Month, Months
 from domain.links.link import Link
 from domain.log.aggregate import Event
 from domain.log.log import Log

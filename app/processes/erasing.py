@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from app.bootstrap.container import Container
-from domain.accounts.erasure import Erasure, Part
+from domain.accounts.operator_acts import Erasure, Part
 from domain.cause import Cause
 from domain.errors import ServiceUnavailable, refuse
 from domain.links.handover import Handover

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import inspect, text
 
-from domain.accounts.erasure import Erasure
+from domain.accounts.operator_acts import Erasure
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.ports import CachedFacts, NumberFacts
 from domain.months import next_month
