@@ -135,11 +135,10 @@ from projections.stores.readings import SqlReadings
 from workers import actors
 from workers.bulk import BulkLookup
 from workers.checkpoints import Checkpoints
-from workers.cut_off import CutOff
 from workers.driving import Driving
 from workers.fees import MonthlyFees
 from workers.links import CreateEndpoint, LostOrders, PlaceOrder
-from workers.months import MonthEnd
+from workers.months import CutOff, MonthEnd
 from workers.nightly_audit import NightlyAudit
 from workers.plan_changes import AddPlan, RemovePlan
 from workers.reading import BackgroundReading, Lane
