@@ -24,7 +24,7 @@ from domain.log.aggregate import Event, Root, kinds_below
 from domain.log.discontinuity import Discontinuity
 from domain.log.origin import LogOrigin
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from domain.webhooks.endpoint import WebhookEndpoint, WebhookList, WebhookRequest
 
 AGGREGATES: tuple[type[Root], ...] = (

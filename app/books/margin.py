@@ -18,7 +18,7 @@ from domain.links.link import Link
 from domain.log.aggregate import Event
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from domain.money import format_amount
 from projections.engine.read_model import Uses
 from projections.engine.reader import read_events

@@ -19,7 +19,7 @@ from domain.links.handover import Handover
 from domain.links.link import Link, named
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from domain.months import month_of
 from domain.personal import NUMBERED, open_text, seals_of
 from projections.engine.database import READER_BUSY
