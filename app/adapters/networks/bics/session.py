@@ -111,12 +111,14 @@ def _headers(token: str) -> Mapping[str, str]:
 
 
 def _is_refused_login(reply: Reply) -> bool:
+    """Tell whether the API no longer accepts the token: a 401, also inside a 200."""
     if reply.status == UNAUTHORIZED:
         return True
     try:
-        return decode(reply, Outcome, RESPONSE).is_refused_login
+        outcome = decode(reply, Outcome, RESPONSE)
     except Malformed:
         return False
+    return "401" in {outcome.result_code, outcome.code}
 
 
 def _gone(outcome: Outcome) -> ProviderError | None:
