@@ -299,11 +299,7 @@ class Transactions(ReadModel):
         return connection.execute(select(columns.position).where(mine)).scalars().all()
 
     def page(
-        self,
-        connection: Connection,
-        organization_id: UUID,
-        wanted: EntryFilter,
-        part: slice,
+        self, connection: Connection, organization_id: UUID, wanted: EntryFilter, part: slice
     ) -> tuple[list[Transaction], int]:
         """Return a part of the transactions, newest first, and how many match in all."""
         columns = self.rows.c

@@ -12,13 +12,7 @@ from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import Malformed, OddRecord, Reply, decode
 from app.adapters.remote.login import Login, LoginRefused
 from domain.links.network import NoSuchEndpoint
-from domain.provider_errors import (
-    OutcomeUnknown,
-    ProviderError,
-    Rejected,
-    Unavailable,
-    becoming,
-)
+from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable, becoming
 
 T = TypeVar("T")
 Deadline = Callable[[], float]  # How many seconds the calls of one operation have left.
