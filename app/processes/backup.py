@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -109,7 +108,7 @@ def _fill(container: Container, draft: Path) -> Manifest:
     manifest = Manifest(
         made_at=container.clock(),
         engine=_engine(container),
-        **asdict(end),
+        **end._asdict(),
         tables=table_versions(container),
         secret_pepper=_fingerprint(container),
         files={str(file.relative_to(draft)): _seal(file) for file in files},
