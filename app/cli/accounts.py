@@ -104,7 +104,7 @@ def may_wait(command: Callable[..., Said]) -> Callable[..., Said]:
 
 
 org_argument = id_argument("organization_id")
-client_argument = click.argument("client_id", metavar="ID")
+client_argument = click.argument("client_id", metavar="ID", type=WORDS)
 price_option = click.option(
     "--price",
     type=OrWord(AT_LEAST_ZERO, "default"),
