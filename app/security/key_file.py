@@ -96,9 +96,7 @@ def save_key(directory: Path, key: Key) -> None:
 
 def pem_of(key: PrivateKey | ed25519.Ed25519PrivateKey) -> bytes:
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
