@@ -23,10 +23,7 @@ class MonthsStatements(NamedTuple):
 
 
 def statements_of(
-    log: Log,
-    month: str,
-    wanted: UUID | None = None,
-    progress: Progress = ignore_progress,
+    log: Log, month: str, wanted: UUID | None = None, progress: Progress = ignore_progress
 ) -> MonthsStatements:
     """Make the statements of a month for all wallets that have an entry up to then.
 

@@ -4,7 +4,6 @@ import logging
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from math import nan
 from pathlib import Path
@@ -32,8 +31,7 @@ DATED = re.compile(r"-(\d{4}-\d{2}-\d{2})\.json")
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(msgspec.Struct, frozen=True):
     """One provider; `balance` is None if the provider tells none, `problem` if all is well."""
 
     provider: str

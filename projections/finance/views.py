@@ -398,10 +398,7 @@ OVER_READ_MODELS = (WALLETS, TRANSACTIONS, DAILY, TOTALS, STATEMENTS, STATEMENT_
 BESIDE_THE_LOG = (EVENTS, AUDITS, COSTS, CHECKPOINTS)
 
 # On SQLite the log is another file, so views over it exist only in our own sessions.
-VIEWS = {
-    "postgresql": (*OVER_READ_MODELS, *BESIDE_THE_LOG),
-    "sqlite": OVER_READ_MODELS,
-}
+VIEWS = {"postgresql": (*OVER_READ_MODELS, *BESIDE_THE_LOG), "sqlite": OVER_READ_MODELS}
 ON_FILES = tuple(
     f"CREATE TEMP VIEW {view.name} AS {view.bodies['sqlite']}" for view in BESIDE_THE_LOG
 )

@@ -91,9 +91,7 @@ class PersonalKeys:
     """
 
     def __init__(
-        self,
-        database: Database,
-        random_bytes: Callable[[int], bytes] = os.urandom,
+        self, database: Database, random_bytes: Callable[[int], bytes] = os.urandom
     ) -> None:
         self.database = database
         self._random_bytes = random_bytes
