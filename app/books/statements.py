@@ -5,8 +5,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet
-from domain.finance.month import Month
-from domain.finance.statement import Months, Statement
+from domain.finance.statement import Month, Months, Statement
 from domain.log.log import Log
 from domain.money import format_amount
 from domain.months import next_month

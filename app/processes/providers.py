@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from app.bootstrap.container import Container
-from domain.catalogue.matching import PLANS_MAX
+from domain.catalogue.commands import PLANS_MAX
 from domain.catalogue.supplied import Supplied
 from domain.cost import ProviderBalance
 from domain.errors import NotPossible, refuse

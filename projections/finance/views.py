@@ -19,7 +19,7 @@ from domain.catalogue.plan import SIMULATED
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from projections.engine.sql_views import SqlView, ViewColumn
 from projections.models.transactions import EVERYBODY
 

@@ -26,7 +26,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from domain.accounts.erasure import Erasure
+from domain.accounts.operator_acts import Erasure
 from domain.accounts.organization import Organization
 from domain.log.aggregate import Event
 from domain.log.log import Recorded

@@ -13,7 +13,7 @@ from app.processes.doctor import examine, warning_at_start
 from app.settings import Settings
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cause import utc_now
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.months import month_of
 from tests.app.cli.shell import Shell
 from tests.installation import Installation, Process, SetClock, postgresql_only, wait_until
