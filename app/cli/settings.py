@@ -11,6 +11,7 @@ from app.cli.operation import Subject
 from app.cli.session import Session
 from app.settings import Settings, WrongSetting
 from domain.accounts.currency import Currency
+from domain.accounts.operator_acts import OperatorAct
 
 subject = Subject()
 
@@ -43,5 +44,8 @@ def _adopt(session: Session) -> list[dict[str, Any]]:
     Currency(parts.log, wanted.currency).check()
     before = parts.shared_settings.recorded()
     after = {**before, **SharedSettings(parts.notes, wanted, parts.role).own}
+    changed = ", ".join(f"{it}={after[it]}" for it in after if after[it] != before.get(it))
+    if changed:
+        parts.log.append(OperatorAct.of("settings.adopted", changed, cause))
     parts.shared_settings.record(after, cause.at)
     return [{"setting": it, "before": before.get(it), "recorded": after[it]} for it in after]
