@@ -45,7 +45,7 @@ def _adopt(session: Session) -> list[dict[str, Any]]:
     before = parts.shared_settings.recorded()
     after = {**before, **SharedSettings(parts.notes, wanted, parts.role).own}
     changed = ", ".join(f"{it}={after[it]}" for it in after if after[it] != before.get(it))
-    if changed:
+    if changed and not parts.gate.is_held():  # The log of a held copy stays as it is.
         parts.log.append(OperatorAct.of("settings.adopted", changed, cause))
     parts.shared_settings.record(after, cause.at)
     return [{"setting": it, "before": before.get(it), "recorded": after[it]} for it in after]
