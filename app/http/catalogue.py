@@ -8,16 +8,7 @@ from marshmallow import ValidationError, fields
 from msgspec import Struct
 
 from app.http.accounts.input import AMOUNT, Money
-from app.http.edge.input import (
-    NO_NUL,
-    PageQuery,
-    Query,
-    Reads,
-    Search,
-    choice,
-    described,
-    parse_id,
-)
+from app.http.edge.input import NO_NUL, PageQuery, Query, Reads, Search, choice, described, parse_id
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Page, example, filters_of, part_of, show_page, wait_for
 from app.http.edge.request import Given
@@ -68,7 +59,7 @@ TotalCountries = Annotated[int, means("How many countries it covers.")]
 TotalOperators = Annotated[int, means("How many networks it can use, counted in each country.")]
 
 
-class SponsorProfile(Shape):
+class SponsorProfile(Struct):
     """A profile of the network that an eSIM runs on."""
 
     id: Annotated[str, means("The profile.", example="sp-atlas")]
@@ -157,7 +148,6 @@ def show_plan(row: PlanRow) -> Plan:
         data_gb=terms.data_mb / MB_PER_GB,
         coverage=PlanCoverage(countries, len(countries), _count_operators(terms)),
         regions=regions.regions_of(countries),
-        sponsor_profiles=[*map(SponsorProfile.of, terms.sponsor_profiles)],
         notices=terms.notices or [],
         excluded_organizations=[],
     )
@@ -222,7 +212,17 @@ class PlanQuery(TopupQuery, PageQuery):
     )
 
 
+def _load_plan(caller: Caller, given: Given[Any], plan_id: str) -> PlanRow:
+    parts, wanted = given.parts, parse_id(plan_id)
+    wait_for(parts, parts.plans.name)
+    row = parts.plans.load_visible(parts.views, caller.organization_id, wanted)
+    if row is None:
+        raise NotFound
+    return row.at(parts.clock())
+
+
 blueprint = Group("Plans", __name__, "plans", description=__doc__)
+blueprint.finds["plan_id"] = _load_plan
 
 
 @blueprint.operation(
@@ -261,18 +261,8 @@ def list_regions(_: Caller, __: Given[None]) -> list[Region]:
     return [*map(Region.of, regions.REGIONS.values())]
 
 
-def _load_plan(caller: Caller, given: Given[Any], plan_id: str) -> PlanRow:
-    parts, wanted = given.parts, parse_id(plan_id)
-    wait_for(parts, parts.plans.name)
-    row = parts.plans.load_visible(parts.views, caller.organization_id, wanted)
-    if row is None:
-        raise NotFound
-    return row.at(parts.clock())
-
-
 @blueprint.operation(
     "GET /v1/plans/<plan_id>",
-    resource=_load_plan,
     reply=Shown(
         example("The plan.", Plan), leads_to=link_to("read_plan_coverage", plan_id="/data/id")
     ),
@@ -288,7 +278,6 @@ def read_plan(_: Caller, given: Given[PlanRow]) -> Plan:
 
 @blueprint.operation(
     "GET /v1/plans/<plan_id>/coverage",
-    resource=_load_plan,
     reply=example("Where the plan works.", Coverage),
     tagged=True,
 )

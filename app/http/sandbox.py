@@ -37,7 +37,6 @@ from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
 from app.http.edge.replies import Answer, example, time_or_null
 from app.http.edge.request import Given
 from app.http.links.finding import load_link, show_read
-from app.http.links.input import NoBody
 from app.http.links.replies import LinkMeta, PlayedLink
 from app.http.lookups.input import PATTERN, PhoneNumber
 from app.security.authorization import Caller
@@ -312,6 +311,7 @@ def _price_micros(given: Given[Any], owner: UUID) -> int:
 STATE: Final = example("The sandbox.", Sandbox)
 
 blueprint = Group("Sandbox", __name__, "links", description=__doc__, strict=True)
+blueprint.finds["identifier"] = load_link
 money = Group(
     "Sandbox money",
     __name__,
@@ -372,7 +372,6 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
 
 @blueprint.operation(
     "POST /v1/sandbox/reset",
-    body=NoBody,
     reply=STATE,
     errors="LINK_IN_USE",
     examples=[LinkInUse(STILL_LIVES)],
@@ -390,7 +389,6 @@ def reset_sandbox(caller: Caller, given: Given[None]) -> Sandbox:
 
 @blueprint.operation(
     "POST /v1/sandbox/links/<identifier>",
-    resource=load_link,
     body=ActionBody,
     reply=example("The link.", PlayedLink, meta=LinkMeta),
     errors="NOT_SUPPORTED_BY_NETWORK LINK_ENDED NETWORK_UNAVAILABLE",

@@ -22,8 +22,11 @@ from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
-    Parser,
+    in_body,
+    in_headers,
     in_path,
+    in_query,
+    load,
     parse_json,
     read_body,
 )
@@ -83,9 +86,9 @@ class Operation:
     who: Callable[..., Any] = authenticate  # Finds the caller; others act for no organization.
     feature: Callable[..., None] | None = None  # Refuses a caller for whom it is off.
     # Finds what the path names, or raises NotFound, before the input is read.
-    resource: Callable[..., Any] | None = None
+    resource: Callable[..., Any] | None = None  # None: as its group finds such a thing, if it does.
     query: type[Schema] | None = None
-    body: type[Schema] | None = None
+    body: type[Schema] | None = None  # None: nothing, or with POST at most an empty object.
     headers: type[Schema] | None = None
     key: bool = False  # It takes an `Idempotency-Key`, and a repeated request changes nothing.
     buys: bool = False  # It may cost money.
@@ -99,19 +102,15 @@ class Operation:
     invalid: Mapping[str, str] = field(default_factory=dict)  # A field and what can be wrong.
     examples: Sequence[Refused] = ()  # Of its refusals, in place of the example of their class.
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
-    view: Callable[..., object] = field(init=False)  # The function.
-    name: str = field(init=False)  # That of its function.
-    route: str = field(init=False)  # Its path, with the names of what stands in it.
-    inputs: Mapping[str, Schema] = field(init=False)  # In the order in which they are read.
-    parameters: frozenset[str] = field(init=False)  # Those of the query that it reads.
-    is_strict: bool = field(init=False)  # It refuses parameters that it would ignore.
-    described: dict[str, Any] = field(init=False)  # What the document says of it.
-    _read: Callable[[Given[Any], bytes], object] = field(init=False)
 
     def __call__(self, view: View) -> View:
         """Add the operation to its group; the function stays as it is."""
         self.view, self.name = view, view.__name__
         method, self.route = self.line.split()
+        ids = re.findall("<(.*?)>", self.route)
+        self.resource = self.resource or self.group.finds.get(ids[-1] if ids else "")
+        if self.body is None and method == "POST" and self.group.scope is not None:
+            self.body = Schema
         if self.key and self.headers is None:
             self.headers = IdempotencyHeader
         kinds = {"query": self.query, "body": self.body, "headers": self.headers}
@@ -120,12 +119,11 @@ class Operation:
         self.parameters = frozenset(each.data_key or name for name, each in fields.items())
         self.is_strict = self.buys or (self.group.strict and method != READ)
         self.described = self._described()
-        self._read = self._reading(_set_parts)
         # The decorators of flask-smorest wrap a function; this one only looks like theirs.
-        looks_like = self.group.doc(**self.described)(self._reading(view))
+        looks_like = self.group.doc(**self.described)(self._with_input(view))
         serve = update_wrapper(partial(self._serve), looks_like)
-        ids = [*map(in_path, re.findall("<(.*?)>", self.route))]
-        self.group.add_url_rule(self.route, self.name, serve, methods=[method], parameters=ids)
+        named = [*map(in_path, ids)]
+        self.group.add_url_rule(self.route, self.name, serve, methods=[method], parameters=named)
         self.group.operations.append(self)
         return view
 
@@ -165,17 +163,23 @@ class Operation:
         given.refuse_over_limit()
         return caller, given
 
-    def _reading(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that reads the input by flask-smorest, and takes each part by name."""
+    def _read(self, given: Given[Any], body: bytes) -> None:
+        """Read each part of the input."""
+        reads = {"query": in_query, "body": lambda *_: in_body(body), "headers": in_headers}
+        for name, schema in self.inputs.items():
+            setattr(given, name, load(schema, reads[name](schema, given)))
+
+    def _with_input(self, view: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a view of which flask-smorest documents the input; it takes no part in reading."""
         for name, schema in reversed([*self.inputs.items()]):
-            facts: dict[str, Any] = {"location": "json" if name == "body" else name}
-            arguments: Callable[..., Any] = self.group.ARGUMENTS_PARSER.use_args
+            location, shown = "json" if name == "body" else name, getattr(schema, "example", None)
+            needed = self.read_on_loop is None and bool(schema.validate({}))
             if schema.fields:  # Else it takes nothing, and the document says nothing of it.
-                facts["required"] = self.read_on_loop is None and bool(schema.validate({}))
-                facts["example"] = getattr(schema, "example", None)
-                arguments = self.group.arguments
-            function = arguments(schema, arg_name=name, **facts)(function)
-        return function
+                says = self.group.arguments(
+                    schema, location=location, required=needed, example=shown
+                )
+                view = says(view)
+        return view
 
     def _serve(self, **path: str) -> Response:
         """Answer a request in a thread."""
@@ -272,11 +276,10 @@ class Group(flask_smorest.Blueprint):
     """flask-smorest's blueprint with one decorator more: `operation`, whose arguments are above.
 
     All its operations have one scope; without one they need no token. Where it is `strict`, those
-    that change something refuse unknown parameters. `webhooks` are what the group tells partners by
-    itself, and `schemas` the bodies of that.
+    that change something refuse unknown parameters. `finds` has for the last id in a path what
+    finds the thing. `webhooks` are what the group tells partners by itself, and `schemas` the
+    bodies of that.
     """
-
-    ARGUMENTS_PARSER = Parser()
 
     def __init__(
         self,
@@ -290,15 +293,11 @@ class Group(flask_smorest.Blueprint):
         words = description.partition("\n\n")[0]
         super().__init__(name, import_name, description=words)
         self.scope, self.strict = scope, strict
+        self.finds: dict[str, Callable[..., Any]] = {}
         self.operations: list[Operation] = []
         self.webhooks: dict[str, Any] = {}
         self.schemas: dict[str, Any] = {}
         self.operation = partial(Operation, self)
-
-
-def _set_parts(given: Given[Any], _: bytes, **sent: dict[str, Any]) -> None:
-    for name, part in sent.items():
-        setattr(given, name, part)
 
 
 def _refuse_unknown(given: Given[Any]) -> None:

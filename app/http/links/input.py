@@ -240,6 +240,3 @@ class StatusQuery(Schema):
     """How recent a network status must be."""
 
     live = _flag("Whether to ask the network now, whatever is stored.")
-
-
-NoBody = Schema  # An empty object, because the path says everything.

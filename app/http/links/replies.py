@@ -313,7 +313,6 @@ def show_link(
         reading,
         link,
         created_at=format_time(link.activated_at),
-        sponsor_profile=_profile(link.sponsor_profile),
         **_codes(reading.code),
         **_usage(reading.plans, reading.usage, reading.as_of),
         **_network(link, reading.status, link.activated_at, offered),
@@ -332,7 +331,6 @@ def show_row(
     """Return a link of a list; `plans` are its current plans with their usage."""
     return Link.of(
         row,
-        sponsor_profile=_profile(row.sponsor_profile),
         **_codes(code),
         **_usage(plans, usage, usage.as_of if usage is not None else row.created_at),
         **_network(row, row.status, row.created_at, offered),
@@ -367,10 +365,6 @@ def show_status(
         network=serving and ServingNetwork(**known),
         cached=cached,
     )
-
-
-def _profile(profile: plan.SponsorProfile | None) -> SponsorProfile | None:
-    return None if profile is None else SponsorProfile.of(profile)
 
 
 def _codes(code: network.ActivationCode | None) -> dict[str, Any]:

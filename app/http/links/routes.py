@@ -44,7 +44,6 @@ from app.http.links.input import (
     LinkBody,
     LinkPlansBody,
     LinkQuery,
-    NoBody,
     QrQuery,
     RenameBody,
     StatusQuery,
@@ -76,6 +75,7 @@ plans_blueprint = Group(
     "links",
     description="What runs on a link: plans are added for money and removed without.",
 )
+blueprint.finds["identifier"] = plans_blueprint.finds["identifier"] = load_link
 
 POLL_S: Final = "1"
 NOTIFICATION_BYTES_MAX = 16_384  # Many times what any network sends.
@@ -217,7 +217,7 @@ def read_link_request(_: Caller, given: Given[Link]) -> Answer:
     return Answer(shown, headers={"Retry-After": POLL_S} if shown.status == "pending" else {})
 
 
-@blueprint.operation("GET /v1/links/<identifier>", resource=load_link, reply=replies.LINK)
+@blueprint.operation("GET /v1/links/<identifier>", reply=replies.LINK)
 def read_link(_: Caller, given: Given[Link]) -> Answer:
     """Read a link, its plans and its usage.
 
@@ -229,7 +229,6 @@ def read_link(_: Caller, given: Given[Link]) -> Answer:
 
 @blueprint.operation(
     "PATCH /v1/links/<identifier>",
-    resource=load_link,
     body=RenameBody,
     reply=replies.LINK,
     invalid={"name": NO_CONTROLS},
@@ -246,7 +245,6 @@ def rename_link(_: Caller, given: Given[Link]) -> Answer:
 
 @blueprint.operation(
     "DELETE /v1/links/<identifier>",
-    resource=load_link,
     reply=replies.LINK,
     errors="LINK_BUSY PROVISIONING_ERROR",
     examples=[_BUSY, errors.ProvisioningError(errors.UNREACHABLE, UNCHANGED)],
@@ -263,8 +261,6 @@ def end_link(_: Caller, given: Given[Link]) -> Answer:
 
 @blueprint.operation(
     "POST /v1/links/<identifier>/cancel",
-    resource=load_link,
-    body=NoBody,
     reply=replies.LINK,
     errors="LINK_BUSY PROVISIONING_ERROR NOT_SUPPORTED_BY_NETWORK LINK_ENDED LINK_IN_USE "
     "CANCEL_WINDOW_OVER NETWORK_UNAVAILABLE",
@@ -283,8 +279,6 @@ def cancel_link(_: Caller, given: Given[Link]) -> Answer:
 
 
 _SWITCH: Final[dict[str, Any]] = {
-    "resource": load_link,
-    "body": NoBody,
     "reply": replies.LINK,
     "errors": "NOT_SUPPORTED_BY_NETWORK LINK_ENDED LINK_BUSY PROVISIONING_ERROR",
     "invalid": {"status": "Unknown field."},
@@ -314,7 +308,6 @@ def reactivate_link(_: Caller, given: Given[Link]) -> Answer:
 
 @blueprint.operation(
     "GET /v1/links/<identifier>/qr",
-    resource=load_link,
     query=QrQuery,
     also={SVG: "<svg …", PNG: "PNG"},
     errors="LINK_ENDED NETWORK_UNAVAILABLE",
@@ -338,7 +331,6 @@ def read_link_qr(caller: Caller, given: Given[Link]) -> Response:
 
 @blueprint.operation(
     "POST /v1/links/<identifier>/handover",
-    resource=load_link,
     body=HandoverBody,
     key=True,
     reply=Shown(example("The address.", replies.Handover), 201),
@@ -374,7 +366,6 @@ def hand_over_link(_: Caller, given: Given[Link]) -> Answer:
 
 @blueprint.operation(
     "DELETE /v1/links/<identifier>/handover",
-    resource=load_link,
     reply=example("It is gone.", replies.Handover, "NoHandover", url=None, expires_at=None),
 )
 def revoke_handover(_: Caller, given: Given[Link]) -> replies.Handover:
@@ -389,7 +380,6 @@ def revoke_handover(_: Caller, given: Given[Link]) -> replies.Handover:
 
 @blueprint.operation(
     "GET /v1/links/<identifier>/history",
-    resource=load_link,
     query=HistoryQuery,
     reply=example("A page of transactions.", TransactionPage),
     invalid={"per_page": "Must be a whole number from 1 to 100."},
@@ -409,7 +399,6 @@ def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
 
 @blueprint.operation(
     "GET /v1/links/<identifier>/network-status",
-    resource=load_link,
     query=StatusQuery,
     reply=example("The network status.", replies.NetworkStatus, meta=replies.LinkMeta),
     errors="NETWORK_UNAVAILABLE",
@@ -434,7 +423,6 @@ _DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [id_of("activatio
 
 @plans_blueprint.operation(
     "PUT /v1/links/<identifier>/plans",
-    resource=load_link,
     body=LinkPlansBody,
     key=True,
     buys=True,
@@ -479,7 +467,6 @@ def change_link_plans(caller: Caller, given: Given[Link]) -> Answer:
 
 @plans_blueprint.operation(
     "GET /v1/links/<identifier>/topup-plans",
-    resource=load_link,
     query=TopupQuery,
     reply=example("The plans.", list[Plan], "TopupPlansReply"),
     errors="NETWORK_UNAVAILABLE",

@@ -23,13 +23,7 @@ from app.http.edge.callers import bearer_of
 from app.http.edge.errors import reply_of
 from app.http.edge.operation import Operation
 from app.http.edge.problems import TOKEN_PATH, retry_after
-from app.http.edge.request import (
-    CURRENT,
-    NO_SNIFF,
-    NO_STORE,
-    Given,
-    caller_address,
-)
+from app.http.edge.request import CURRENT, NO_SNIFF, NO_STORE, Given, caller_address
 from app.security.tokens import Claims
 from domain.blocking import WouldBlock
 from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized

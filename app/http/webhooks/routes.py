@@ -12,20 +12,12 @@ from msgspec.structs import asdict
 
 from app.http.accounts.input import NOT_A_TIME
 from app.http.accounts.input import Moment as TimeField
-from app.http.edge.input import (
-    NOT_A_FLAG,
-    Few,
-    Flag,
-    PageQuery,
-    choice,
-    described,
-    parse_id,
-)
+from app.http.edge.input import NOT_A_FLAG, Few, Flag, PageQuery, choice, described, parse_id
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Answer, Page, example, part_of, replay_headers, show_page
 from app.http.edge.request import CURRENT, Given, reached
 from app.http.edge.schemas import example_of
-from app.http.links.input import Name, NoBody, check_url
+from app.http.links.input import Name, check_url
 from app.http.webhooks import message_docs
 from app.security.authorization import Caller
 from domain.errors import NotFound, RateLimited
@@ -235,13 +227,6 @@ class WebhookChanges(WebhookBody):
         super().__init__(partial=True)
 
 
-blueprint = Group("Webhooks", __name__, "webhooks", description=__doc__)
-
-blueprint.webhooks, blueprint.schemas = message_docs.webhooks(), message_docs.schemas()
-
-_CHANGED: Final = RateLimited(CHANGED, retry_after_s=3_600)
-
-
 def load_webhook(caller: Caller, given: Given[Any], webhook_id: str) -> WebhookEndpoint:
     return given.parts.webhooks.get(caller.organization_id, parse_id(webhook_id))
 
@@ -257,6 +242,13 @@ def load_delivery(caller: Caller, given: Given[Any], webhook_id: str, delivery_i
     if found is None:
         raise NotFound
     return found
+
+
+blueprint = Group("Webhooks", __name__, "webhooks", description=__doc__)
+blueprint.finds |= {"webhook_id": load_webhook, "delivery_id": load_delivery}
+blueprint.webhooks, blueprint.schemas = message_docs.webhooks(), message_docs.schemas()
+
+_CHANGED: Final = RateLimited(CHANGED, retry_after_s=3_600)
 
 
 @blueprint.operation(
@@ -312,7 +304,7 @@ def list_webhooks(caller: Caller, given: Given[None]) -> list[Webhook]:
     return [*filter(None, map(_shown, given.parts.webhooks.all(caller.organization_id)))]
 
 
-@blueprint.operation("GET /v1/webhooks/<webhook_id>", resource=load_webhook, reply=WEBHOOK)
+@blueprint.operation("GET /v1/webhooks/<webhook_id>", reply=WEBHOOK)
 def read_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Webhook:
     """Read an endpoint.
 
@@ -323,7 +315,6 @@ def read_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Webhook:
 
 @blueprint.operation(
     "PATCH /v1/webhooks/<webhook_id>",
-    resource=load_webhook,
     body=WebhookChanges,
     reply=WEBHOOK,
     invalid={"enabled": NOT_A_FLAG},
@@ -355,8 +346,6 @@ def delete_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Removed:
 
 @blueprint.operation(
     "POST /v1/webhooks/<webhook_id>/rotate-secret",
-    resource=load_webhook,
-    body=NoBody,
     key=True,
     reply=WITH_SECRET,
     examples=[_CHANGED],
@@ -375,8 +364,6 @@ def rotate_webhook_secret(_: Caller, given: Given[WebhookEndpoint]) -> Answer:
 
 @blueprint.operation(
     "POST /v1/webhooks/<webhook_id>/test",
-    resource=load_webhook,
-    body=NoBody,
     reply=Shown(ACCEPTED, 202),
     errors="WEBHOOK_DISABLED",
 )
@@ -391,7 +378,6 @@ def send_test_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Answer:
 
 @blueprint.operation(
     "GET /v1/webhooks/<webhook_id>/deliveries",
-    resource=load_webhook,
     query=DeliveryQuery,
     reply=example(
         "A page of deliveries.", DeliveryPage, data=[example_of(WebhookDelivery, error=None)]
@@ -412,7 +398,6 @@ def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[Webho
 
 @blueprint.operation(
     "GET /v1/webhooks/<webhook_id>/deliveries/<delivery_id>",
-    resource=load_delivery,
     reply=example("The delivery, with what is sent.", DeliveryWithBody, error=None),
 )
 def read_delivery(_: Caller, given: Given[Delivery]) -> DeliveryWithBody:
@@ -425,7 +410,6 @@ def read_delivery(_: Caller, given: Given[Delivery]) -> DeliveryWithBody:
 
 @blueprint.operation(
     "POST /v1/webhooks/<webhook_id>/redeliver",
-    resource=load_webhook,
     body=RedeliverBody,
     key=True,
     reply=Shown(example("They will be delivered within seconds.", AskedAgain, has_more=False), 202),
@@ -454,8 +438,6 @@ def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
 
 @blueprint.operation(
     "POST /v1/webhooks/<webhook_id>/deliveries/<delivery_id>/redeliver",
-    resource=load_delivery,
-    body=NoBody,
     key=True,
     reply=Shown(ACCEPTED, 202),
     errors="WEBHOOK_DISABLED",
