@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from marshmallow import ValidationError, fields
+from marshmallow import ValidationError
 from msgspec import Struct
 
 from app.http.accounts.input import AMOUNT, Money
-from app.http.edge.input import NO_NUL, PageQuery, Query, Reads, Search, choice, described, parse_id
+from app.http.edge.input import NO_NUL, PageQuery, Query, Search, Text, choice, parse_id
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Page, example, filters_of, part_of, show_page, wait_for
 from app.http.edge.request import Given
@@ -164,7 +164,7 @@ def _count_operators(terms: plan.PlanTerms) -> int:
 NOT_A_COUNTRY = "Must be a country code of two letters (ISO 3166-1 alpha-2), such as FR."
 
 
-class Country(Reads, fields.String):
+class Country(Text):
     """A country code of the catalogue, in upper or lower case."""
 
     def read(self, value: Any) -> str:
@@ -182,18 +182,14 @@ class TopupQuery(Query):
     """Which plans to list for a link; an empty filter counts as absent."""
 
     country = Country(
-        metadata=described(
-            "Only with this country (ISO 3166-1 alpha-2), in upper or lower case.",
-            pattern="^([A-Za-z]{2})?$",
-            examples=["FR"],
-        )
+        "Only with this country (ISO 3166-1 alpha-2), in upper or lower case.",
+        pattern="^([A-Za-z]{2})?$",
+        examples=["FR"],
     )
     search = Search("name, id, `provider_plan_id` or English name of a country")
     max_price = Money(
-        metadata=described(
-            "Only those that cost you at most this, in the currency of your wallet.",
-            pattern=f"^({AMOUNT[1:-1]})?$",
-        )
+        "Only those that cost you at most this, in the currency of your wallet.",
+        pattern=f"^({AMOUNT[1:-1]})?$",
     )
     sort = choice(
         SORTS,
@@ -207,9 +203,7 @@ class PlanQuery(TopupQuery, PageQuery):
 
     region = choice(REGIONS, "Only with a country of this region.", "RegionCode", examples=["EU"])
     coverage_type = choice(COVERAGE_TYPES, COVERAGE_TYPE, "CoverageType")
-    sponsor_profile = fields.String(
-        validate=NO_NUL, metadata=described("Only with the sponsor profile of this id or name.")
-    )
+    sponsor_profile = Text("Only with the sponsor profile of this id or name.", validate=NO_NUL)
 
 
 def _load_plan(caller: Caller, given: Given[Any], plan_id: str) -> PlanRow:

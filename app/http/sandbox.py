@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import Schema, ValidationError, validate
 from marshmallow import validates_schema as validates_whole
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ from app.bootstrap.sandbox import (
 from app.http.accounts import deposits
 from app.http.accounts.input import Money, one_line
 from app.http.catalogue import Country
-from app.http.edge.input import KEY, NOT_A_KEY, Id, JsonNumber, Query, choice, described
+from app.http.edge.input import KEY, NOT_A_KEY, Id, JsonNumber, Query, Text, choice
 from app.http.edge.operation import OF_MONEY, Group
 from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
 from app.http.edge.replies import Answer, example, time_or_null
@@ -112,9 +112,9 @@ class PlayMoneyBody(Schema):
     example: ClassVar = {name: deposits.EXAMPLE.data[name] for name in ("amount", "reference")}
 
     amount = Money(
+        f"More than 0 and at most {format_amount(DEPOSIT_MICROS_MAX)}.",
         DEPOSIT_MICROS_MAX,
         required=True,
-        metadata=described(f"More than 0 and at most {format_amount(DEPOSIT_MICROS_MAX)}."),
     )
     reference = one_line("The same one again is the same deposit.")
 
@@ -124,14 +124,14 @@ class ClockBody(Schema):
 
     example: ClassVar = {"hours": 24}
 
-    hours = JsonNumber(HOURS_MAX, required=True, metadata=described("How many hours pass."))
-    link_id = Id(metadata=described("For this link only; else for all, also those to come."))
+    hours = JsonNumber("How many hours pass.", HOURS_MAX, required=True)
+    link_id = Id("For this link only; else for all, also those to come.")
 
 
 class SandboxQuery(Query):
     """Of which link to tell the time."""
 
-    link_id = Id(metadata=described("Of which link to tell the time; else that of all."))
+    link_id = Id("Of which link to tell the time; else that of all.")
 
 
 class ActionBody(Schema):
@@ -140,24 +140,16 @@ class ActionBody(Schema):
     example: ClassVar = {"action": "use", "percent": 80}
 
     action = choice(ACTIONS, "What happens.", "SandboxAction", required=True)
-    percent = JsonNumber(
-        100, metadata=described("Of `use`, and needed there: how much of the plan is used then.")
-    )
+    percent = JsonNumber("Of `use`, and needed there: how much of the plan is used then.", 100)
     country_code = Country(
-        metadata=described(
-            "Of `roam`, and needed there: where the device is then.",
-            pattern="^[A-Za-z]{2}$",
-            examples=["FR"],
-        )
+        "Of `roam`, and needed there: where the device is then.",
+        pattern="^[A-Za-z]{2}$",
+        examples=["FR"],
     )
     hours = JsonNumber(
-        HOURS_MAX,
-        lowest=0,
-        metadata=described("Of `expire`: in how many hours at the latest; else now."),
+        "Of `expire`: in how many hours at the latest; else now.", HOURS_MAX, lowest=0
     )
-    activation_id = Id(
-        metadata=described("Of `use` and `expire`: which plan; else the one in use.")
-    )
+    activation_id = Id("Of `use` and `expire`: which plan; else the one in use.")
 
     @validates_whole
     def check_action(self, data: Mapping[str, Any], **_: Any) -> None:
@@ -174,34 +166,25 @@ class FailureBody(Schema):
     example: ClassVar = {"operation": "lookup", "failure": "unavailable", "attempts": 1}
 
     operation = choice(FAILURES, "What fails.", "KnownSandboxOperation", required=True)
-    failure = fields.String(
+    failure = Text(
+        "How, of those that `GET /v1/sandbox` lists for the operation; null: it fails no more.",
         required=True,
         allow_none=True,
-        metadata=described(
-            "How, of those that `GET /v1/sandbox` lists for the operation; null: it fails no more.",
-            type="string",
-            **one_of("SandboxFailure", WAYS, {"type": "null"}),
-        ),
+        type="string",
+        **one_of("SandboxFailure", WAYS, {"type": "null"}),
     )
     attempts = JsonNumber(
-        ATTEMPTS_MAX,
-        metadata=described("How many attempts; 1 if neither this nor `minutes` is given."),
+        "How many attempts; 1 if neither this nor `minutes` is given.", ATTEMPTS_MAX
     )
-    minutes = JsonNumber(
-        MINUTES_MAX, metadata=described("For how long; all attempts, unless these are counted.")
-    )
-    plan_id = Id(metadata=described("Only attempts at this plan. Not of `lookup`."))
+    minutes = JsonNumber("For how long; all attempts, unless these are counted.", MINUTES_MAX)
+    plan_id = Id("Only attempts at this plan. Not of `lookup`.")
     phone_number = PhoneNumber(
-        metadata=described(
-            "Only attempts at this number. Of `lookup` and `request`.", pattern=PATTERN
-        )
+        "Only attempts at this number. Of `lookup` and `request`.", pattern=PATTERN
     )
-    key_prefix = fields.String(
+    key_prefix = Text(
+        "Only requests whose `Idempotency-Key` begins so. Of `purchase` and `request`.",
         validate=validate.Regexp(KEY, error=NOT_A_KEY),
-        metadata=described(
-            "Only requests whose `Idempotency-Key` begins so. Of `purchase` and `request`.",
-            examples=["ci-42-"],
-        ),
+        examples=["ci-42-"],
     )
 
     @validates_whole

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from app.bootstrap.container import Container
 from app.http.accounts.input import Money
-from app.http.edge.input import CLIENT_ID, JsonNumber, described
+from app.http.edge.input import CLIENT_ID, JsonNumber
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Answer, example, replay_headers, time_or_null, wait_for
 from app.http.edge.request import Given
@@ -152,9 +152,9 @@ class AccountBody(Schema):
     example: ClassVar = {"low_balance_threshold": "20.00"}
 
     low_balance_threshold = Money(
+        "Below it the webhook `wallet.low_balance` is sent; null: never.",
         required=True,
         allow_none=True,
-        metadata=described("Below it the webhook `wallet.low_balance` is sent; null: never."),
     )
 
 
@@ -164,12 +164,10 @@ class RotateBody(Schema):
     example: ClassVar = {"old_ends_in": 3600}
 
     old_ends_in = JsonNumber(
+        "For how many seconds the present secret stays good, without it 86400; 0: it ends at "
+        "once. One that it has replaced itself ends at once in any case.",
         OLD_ENDS_MAX // SECOND,
         lowest=0,
-        metadata=described(
-            "For how many seconds the present secret stays good, without it 86400; 0: it ends at "
-            "once. One that it has replaced itself ends at once in any case."
-        ),
     )
 
 

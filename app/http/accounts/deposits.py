@@ -8,7 +8,7 @@ from marshmallow import Schema
 
 from app.http.accounts.input import Money, one_line
 from app.http.edge.callers import authenticate_machine
-from app.http.edge.input import Id, described
+from app.http.edge.input import Id
 from app.http.edge.operation import Group, Shown
 from app.http.edge.replies import Answer, example
 from app.http.edge.request import Given, reached
@@ -46,8 +46,8 @@ class DepositBody(Schema):
         name: EXAMPLE.data[name] for name in ("organization", "amount", "reference")
     }
 
-    organization = Id(required=True, metadata=described("Whose wallet it goes to."))
-    amount = Money(inf, required=True, metadata=described("What was paid; more than 0."))
+    organization = Id("Whose wallet it goes to.", required=True)
+    amount = Money("What was paid; more than 0.", inf, required=True)
     reference = one_line("Names the payment: the same one is booked once for an organization.")
 
 

@@ -9,7 +9,7 @@ from flask import Response
 from marshmallow import ValidationError, fields
 from msgspec import convert
 
-from app.http.edge.input import Names, Query, Reads, described
+from app.http.edge.input import Names, Query, Reads
 from app.http.edge.media import CSV, HTML, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Answer, example, wait_for
@@ -32,7 +32,7 @@ class Day(Reads, fields.Field[date]):
 
     def __init__(self, says: str, **kwargs: Any) -> None:
         form: Any = {"anyOf": [{"type": "string", "format": "date"}, OR_EMPTY], NAME: "DayFilter"}
-        super().__init__(metadata=described(says, examples=["2026-11-01"], **form), **kwargs)
+        super().__init__(says, examples=["2026-11-01"], **form, **kwargs)
 
     def read(self, value: Any) -> date:
         with suppress(ValueError):
@@ -48,17 +48,15 @@ class UsageQuery(Query):
     since = Day("From this day on (UTC), by `charged_at`.", data_key="from")
     until = Day("Up to the day before this one.", data_key="to")
     group_by = Names(
+        "One or two of `day`, `month`, `kind` and `plan`, with a comma between them.",
         DIMENSIONS,
         NOT_GROUPS,
         GROUPS_MAX,
         load_default=("month",),
-        metadata=described(
-            "One or two of `day`, `month`, `kind` and `plan`, with a comma between them.",
-            type="string",
-            pattern=f"^({_ONE}(,{_ONE})?)?$",
-            default="month",
-            examples=["month,kind"],
-        ),
+        type="string",
+        pattern=f"^({_ONE}(,{_ONE})?)?$",
+        default="month",
+        examples=["month,kind"],
     )
 
 

@@ -12,9 +12,9 @@ from app.http.edge.input import (
     PageQuery,
     Query,
     Reads,
+    Text,
     WholeNumber,
     choice,
-    described,
     in_body,
     in_query,
     messages_shown,
@@ -60,8 +60,8 @@ class PhoneNumbers(Reads, fields.List[str]):
     Checked in one loop, because a field for each number would take longer than looking them up.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(fields.String(metadata={"pattern": PATTERN}), **kwargs)
+    def __init__(self, says: str, **kwargs: Any) -> None:
+        super().__init__(says, fields.String(metadata={"pattern": PATTERN}), **kwargs)
 
     def read(self, value: Any) -> list[Any]:
         if not isinstance(value, list):
@@ -88,17 +88,15 @@ def _errors(numbers: list[Any]) -> dict[Any, Any]:
     return found
 
 
-NUMBER = described("A number in E.164 form.", pattern=PATTERN, examples=[EXAMPLE])
+NUMBER: Any = {"pattern": PATTERN, "examples": [EXAMPLE]}
 AGE: Any = {
+    "says": "How many seconds old the answer may be; 0 asks the provider anew. Without it an "
+    "answer may be as old as this installation keeps them. It is a part of the request that an "
+    "`Idempotency-Key` stands for.",
     "highest": MAX_AGE_S,
     "lowest": 0,
     "wanted": NOT_AN_AGE,
-    "metadata": described(
-        "How many seconds old the answer may be; 0 asks the provider anew. Without it an answer "
-        "may be as old as this installation keeps them. It is a part of the request "
-        "that an `Idempotency-Key` stands for.",
-        examples=[0],
-    ),
+    "examples": [0],
 }
 
 
@@ -114,11 +112,9 @@ class LookupQuery(Schema):
     """The number in the query."""
 
     phone_number = QueryNumber(
-        metadata=NUMBER
-        | {
-            "description": "A number in E.164 form; `+` is written `%2B`. It stands here or in the "
-            "body; where it stands in neither, the reply is 422."
-        }
+        "A number in E.164 form; `+` is written `%2B`. It stands here or in the body; where it "
+        "stands in neither, the reply is 422.",
+        **NUMBER,
     )
     max_age = WholeNumber(**AGE)
 
@@ -128,7 +124,7 @@ class LookupBody(Schema):
 
     example: ClassVar = {"phone_number": EXAMPLE}
 
-    phone_number = PhoneNumber(required=True, metadata=NUMBER)
+    phone_number = PhoneNumber("A number in E.164 form.", required=True, **NUMBER)
     max_age = JsonNumber(**AGE)
 
 
@@ -177,8 +173,7 @@ class BulkBody(Schema):
     example: ClassVar = {"phone_numbers": [EXAMPLE, "+14155552671"]}
 
     phone_numbers = PhoneNumbers(
-        required=True,
-        metadata=described("Numbers in E.164 form, all different.", minItems=1, uniqueItems=True),
+        "Numbers in E.164 form, all different.", required=True, minItems=1, uniqueItems=True
     )
 
 
@@ -200,10 +195,9 @@ class ResultsQuery(Query):
 class JobQuery(Query):
     """What of a job is asked for."""
 
-    shown = fields.String(
+    shown = Text(
+        "`summary`: without its items.",
         data_key="fields",
         validate=validate.Equal("summary", error=NOT_SUMMARY),
-        metadata=described(
-            "`summary`: without its items.", **one_of("JobFields", ["summary"], OR_EMPTY)
-        ),
+        **one_of("JobFields", ["summary"], OR_EMPTY),
     )

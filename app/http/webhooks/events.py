@@ -17,7 +17,7 @@ from marshmallow import ValidationError, fields
 from msgspec import Raw, Struct
 
 from app.bootstrap.container import Container
-from app.http.edge.input import Id, Names, Query, Reads, WholeNumber, described
+from app.http.edge.input import Id, Names, Query, Reads, WholeNumber
 from app.http.edge.operation import Group
 from app.http.edge.replies import Answer, example, mark_stale
 from app.http.edge.request import CURRENT, Given
@@ -76,36 +76,28 @@ class EventQuery(Query):
     """Which events; an empty filter counts as absent."""
 
     after = Cursor(
+        "The `next` of the page before; without it the first event is the oldest.",
         load_default=lambda: 0,
-        metadata=described(
-            "The `next` of the page before; without it the first event is the oldest.",
-            anyOf=[{"type": "string", "pattern": "^[A-Za-z0-9_-]{20}$"}, OR_EMPTY],
-        ),
+        anyOf=[{"type": "string", "pattern": "^[A-Za-z0-9_-]{20}$"}, OR_EMPTY],
     )
     types = Names(
+        "Only of these types, with commas between them.",
         ALL,
         NOT_TYPES,
         load_default=lambda: (),
-        metadata=described(
-            "Only of these types, with commas between them.",
-            type="string",
-            pattern=f"^(({_NAMES})(,({_NAMES}))*)?$",
-            examples=["link.activated,job.finished"],
-        ),
+        type="string",
+        pattern=f"^(({_NAMES})(,({_NAMES}))*)?$",
+        examples=["link.activated,job.finished"],
     )
-    limit = WholeNumber(
-        LIMIT_MAX, load_default=100, metadata=described("How many events make a page.")
-    )
+    limit = WholeNumber("How many events make a page.", LIMIT_MAX, load_default=100)
     wait = WholeNumber(
+        "How many seconds a read at the end waits for an event.",
         WAIT_MAX_S,
         lowest=0,
         load_default=0,
-        metadata=described("How many seconds a read at the end waits for an event."),
     )
     webhook_id = Id(
-        metadata=described(
-            "An endpoint of yours, perhaps deleted: each `id` is then its `webhook-id` there."
-        )
+        "An endpoint of yours, perhaps deleted: each `id` is then its `webhook-id` there."
     )
 
 

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final, get_args
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import Schema, ValidationError, validate
 from msgspec import Raw, Struct
 from msgspec.structs import asdict
 
 from app.http.accounts.input import NOT_A_TIME
 from app.http.accounts.input import Moment as TimeField
-from app.http.edge.input import NOT_A_FLAG, Few, Flag, PageQuery, choice, described, parse_id
+from app.http.edge.input import NOT_A_FLAG, Few, Flag, PageQuery, Text, choice, parse_id
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Answer, Page, example, part_of, replay_headers, show_page
 from app.http.edge.request import CURRENT, Given, reached
@@ -179,35 +179,30 @@ class WebhookBody(Schema):
 
     example: ClassVar = {name: WEBHOOK.data[name] for name in ("url", "events", "description")}
 
-    url = fields.String(
+    url = Text(
+        "Where we POST to: an `https` URL with the port 443 whose name leads to public "
+        "addresses alone, in plain ASCII, without user and fragment.",
         required=True,
         validate=lambda url: check_url(
             url, allow_private=CURRENT.get().parts.settings.webhooks_allow_private
         ),
-        # The schema cannot say what is public.
-        metadata=described(
-            "Where we POST to: an `https` URL with the port 443 whose name leads to public "
-            "addresses alone, in plain ASCII, without user and fragment.",
-            format="uri",
-            maxLength=URL_CHARS_MAX,
-        ),
+        format="uri",  # The schema cannot say what is public.
+        maxLength=URL_CHARS_MAX,
     )
     events = Few(
-        fields.String(
+        "The types to be told of; null: all but those that are sent only where they are named: "
+        f"{', '.join(sorted(NAMED_ONLY))}.",
+        Text(
             validate=validate.OneOf([*TYPES], error=NOT_A_TYPE),
-            metadata=one_of("WebhookEventType", TYPES),
+            **one_of("WebhookEventType", TYPES),
         ),
-        len(TYPES),
-        {len(TYPES): [TWICE]},
-        TWICE,
+        most=len(TYPES),
+        too_many={len(TYPES): [TWICE]},
+        same=TWICE,
         allow_none=True,
         validate=validate.Length(min=1, error=NO_TYPE),
-        metadata=described(
-            "The types to be told of; null: all but those that are sent only where they are named: "
-            f"{', '.join(sorted(NAMED_ONLY))}.",
-            minItems=1,
-            uniqueItems=True,
-        ),
+        minItems=1,
+        uniqueItems=True,
     )
     description = Name("Your own words for it, without control characters; blank or null: none.")
 
@@ -217,11 +212,7 @@ class WebhookChanges(WebhookBody):
 
     example: ClassVar = {"enabled": True}
 
-    enabled = Flag(
-        metadata=described(
-            "Whether it is told what happens. What happened meanwhile is not made up for."
-        )
-    )
+    enabled = Flag("Whether it is told what happens. What happened meanwhile is not made up for.")
 
     def __init__(self) -> None:
         super().__init__(partial=True)
