@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from app.http.accounts.input import AMOUNT, Money
 from app.http.edge.input import NO_NUL, PageQuery, Query, Search, Text, choice, parse_id
-from app.http.edge.operation import Group, Shown, link_to
+from app.http.edge.operation import Group, link_to
 from app.http.edge.replies import Page, example, filters_of, part_of, show_page, wait_for
 from app.http.edge.request import Given
 from app.security.authorization import Caller
@@ -222,10 +222,8 @@ blueprint.finds["plan_id"] = _load_plan
 @blueprint.operation(
     "GET /v1/plans",
     query=PlanQuery,
-    reply=Shown(
-        example("A page of plans.", PlanPage),
-        leads_to=link_to("read_plan", plan_id="/data/data/0/id"),
-    ),
+    reply=example("A page of plans.", PlanPage),
+    leads_to=link_to("read_plan", plan_id="/data/data/0/id"),
     tagged=True,
     invalid={"country": NOT_A_COUNTRY},
 )
@@ -257,9 +255,8 @@ def list_regions(_: Caller, __: Given[None]) -> list[Region]:
 
 @blueprint.operation(
     "GET /v1/plans/<plan_id>",
-    reply=Shown(
-        example("The plan.", Plan), leads_to=link_to("read_plan_coverage", plan_id="/data/id")
-    ),
+    reply=example("The plan.", Plan),
+    leads_to=link_to("read_plan_coverage", plan_id="/data/id"),
     tagged=True,
 )
 def read_plan(_: Caller, given: Given[PlanRow]) -> Plan:

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from app.bootstrap.container import Container
 from app.http.accounts.input import Money
 from app.http.edge.input import CLIENT_ID, JsonNumber
-from app.http.edge.operation import Group, Shown, link_to
+from app.http.edge.operation import Group, link_to
 from app.http.edge.replies import Answer, example, replay_headers, time_or_null, wait_for
 from app.http.edge.request import Given
 from app.security.authorization import Caller
@@ -222,10 +222,8 @@ def load_client(caller: Caller, given: Given[Any], client_id: str) -> ApiClient:
 
 @clients_blueprint.operation(
     "GET /v1/account/clients",
-    reply=Shown(
-        example("All clients, oldest first.", list[Client], "ClientListReply"),
-        leads_to=link_to("rotate_client_secret delete_client", client_id="/data/0/id"),
-    ),
+    reply=example("All clients, oldest first.", list[Client], "ClientListReply"),
+    leads_to=link_to("rotate_client_secret delete_client", client_id="/data/0/id"),
 )
 def list_clients(caller: Caller, given: Given[None]) -> list[Client]:
     """List the clients of your organization, oldest first.

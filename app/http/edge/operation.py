@@ -93,6 +93,7 @@ class Operation:
     key: bool = False  # It takes an `Idempotency-Key`, and a repeated request changes nothing.
     buys: bool = False  # It may cost money.
     reply: Struct | Shown | Sequence[Shown] = ()  # An example for each status.
+    leads_to: Mapping[str, Any] = field(default_factory=dict)  # As `Shown` has it, of a sole 200.
     also: Mapping[str, str] = field(default_factory=dict)  # Examples of other types of a 200.
     is_file: bool = False  # Those come first, for generators would read each of them as JSON.
     tagged: bool = False  # It has an `ETag`, and 304 answers who has it.
@@ -202,7 +203,9 @@ class Operation:
         """The successes, as the document shows them."""
         if isinstance(self.reply, Shown):
             return [self.reply]
-        return [Shown(self.reply)] if isinstance(self.reply, Struct) else self.reply
+        if isinstance(self.reply, Struct):
+            return [Shown(self.reply, leads_to=self.leads_to)]
+        return self.reply
 
     @property
     def codes(self) -> list[str]:

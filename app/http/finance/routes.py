@@ -11,7 +11,7 @@ from msgspec import convert
 
 from app.http.edge.input import Names, Query, Reads
 from app.http.edge.media import CSV, HTML, csv_blocks, csv_reply, preferred
-from app.http.edge.operation import Group, Shown, link_to
+from app.http.edge.operation import Group, link_to
 from app.http.edge.replies import Answer, example, wait_for
 from app.http.edge.request import Given
 from app.http.edge.schemas import OR_EMPTY, example_of
@@ -70,12 +70,10 @@ blueprint = Group("Statements", __name__, "wallet", description=__doc__)
 
 @blueprint.operation(
     "GET /v1/statements",
-    reply=Shown(
-        example(
-            "Your months, newest first.", Sequence[replies.StatementSummary], "StatementsReply"
-        ),
-        leads_to=link_to("read_statement", month="/data/0/month"),
+    reply=example(
+        "Your months, newest first.", Sequence[replies.StatementSummary], "StatementsReply"
     ),
+    leads_to=link_to("read_statement", month="/data/0/month"),
 )
 def list_statements(caller: Caller, given: Given[None]) -> list[replies.StatementSummary]:
     """List the months of your wallet, newest first.

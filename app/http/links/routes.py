@@ -90,10 +90,8 @@ _BUSY: Final = errors.RateLimited(SHARE)
 @blueprint.operation(
     "GET /v1/links",
     query=LinkQuery,
-    reply=Shown(
-        example("A page of links.", replies.LinkPage),
-        leads_to=link_to("read_link", identifier="/data/data/0/id"),
-    ),
+    reply=example("A page of links.", replies.LinkPage),
+    leads_to=link_to("read_link", identifier="/data/data/0/id"),
     invalid={"status": f"Must be one of: {', '.join(replies.STATUSES)}."},
 )
 def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:

@@ -169,10 +169,8 @@ def create_job(caller: Caller, given: Given[None]) -> Answer:
 @blueprint.operation(
     "GET /number-lookup/bulk",
     query=JobsQuery,
-    reply=Shown(
-        example("A page of jobs, newest first.", Page[job_replies.JobSummary], "JobPageReply"),
-        leads_to=link_to("read_job", job_id="/data/data/0/job_id"),
-    ),
+    reply=example("A page of jobs, newest first.", Page[job_replies.JobSummary], "JobPageReply"),
+    leads_to=link_to("read_job", job_id="/data/data/0/job_id"),
     invalid={"status": f"Must be one of: {', '.join(STATUSES)}."},
 )
 def list_jobs(caller: Caller, given: Given[None]) -> Page[job_replies.JobSummary]:

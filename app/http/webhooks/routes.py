@@ -280,12 +280,10 @@ def create_webhook(caller: Caller, given: Given[None]) -> Answer:
 
 @blueprint.operation(
     "GET /v1/webhooks",
-    reply=Shown(
-        example(
-            "All endpoints, oldest first.", [WEBHOOK.data], "WebhookListReply", of=list[Webhook]
-        ),
-        leads_to=link_to("read_webhook", webhook_id="/data/0/id"),
+    reply=example(
+        "All endpoints, oldest first.", [WEBHOOK.data], "WebhookListReply", of=list[Webhook]
     ),
+    leads_to=link_to("read_webhook", webhook_id="/data/0/id"),
 )
 def list_webhooks(caller: Caller, given: Given[None]) -> list[Webhook]:
     """List your endpoints, oldest first.
