@@ -112,10 +112,6 @@ price_option = click.option(
 )
 
 
-def _read_colour(value: str) -> str:
-    return "" if value == "none" else matched(_COLOUR, value)[0].lower()
-
-
 def _read_logo(value: str) -> str:
     """Return the PNG of a file in base64; raises ValueError for another file."""
     if value == "none":
@@ -137,7 +133,11 @@ NUMBER = Text(
     lambda value: "" if value == "none" else matched(_NUMBER, value)[0],
     "{!r} is not a number of 1 to 9 digits, or none",
 )
-COLOUR = Text("#rrggbb|none", _read_colour, "{!r} is not a colour such as #1a4fa0, or none")
+COLOUR = Text(
+    "#rrggbb|none",
+    lambda value: "" if value == "none" else matched(_COLOUR, value)[0].lower(),
+    "{!r} is not a colour such as #1a4fa0, or none",
+)
 LOGO = Text("file|none", _read_logo, f"{{!r}} is not a {LOGO_RULE}, or none")
 
 
@@ -661,10 +661,16 @@ def list_operators(session: Session, *, wants_acts: bool) -> list[Any]:
     With --acts it lists what they did that changed no aggregate: to keys, the tree and copies.
     Everything else that an operator did stands in the events of what was changed.
     """
-    if wants_acts:
-        return _acts(session)
-    operators = session.container.operators.all()
-    return [_operator(each, session.named(_key_maker(each))) for each in operators]
+    container, named = session.container, session.named
+    if not wants_acts:
+        return [_operator(each, named(_key_maker(each))) for each in container.operators.all()]
+    found = read_events(container.log, (OperatorAct.Done,), session.watch("Reading"))
+    names = "at who act subject position actor"
+    return [
+        pick(names, event, at=event.timestamp, who=named(event.actor).name, position=position)
+        for position, event in found
+        if isinstance(event, OperatorAct.Done)
+    ]
 
 
 def _who_rotates(session: Session, given: Given) -> str | None:
@@ -713,16 +719,6 @@ def revoke_operator(session: Session, operator_id: UUID) -> Facts:
     revoked = session.container.operators.revoke(operator_id, session.cause)
     void = [each.id for each in _waiting(session) if each.proposed_by == revoked.actor]
     return _operator(revoked, _key_maker(revoked), void=void or UNSET)
-
-
-def _acts(session: Session) -> list[Facts]:
-    found = read_events(session.container.log, (OperatorAct.Done,), session.watch("Reading"))
-    names, who = "at who act subject position actor", session.named
-    return [
-        pick(names, event, at=event.timestamp, who=who(event.actor).name, position=position)
-        for position, event in found
-        if isinstance(event, OperatorAct.Done)
-    ]
 
 
 @operator.command("approvals", right="keys", when=lambda given: given["above"] is not None)

@@ -238,9 +238,7 @@ def _read_only(value: str) -> tuple[str, str]:
 @click.option(
     "--only",
     type=Text(
-        "column=value",
-        _read_only,
-        "{!r} is not a column and a value such as Category=lookups",
+        "column=value", _read_only, "{!r} is not a column and a value such as Category=lookups"
     ),
     help="Only lines with this value in that column.",
 )

@@ -52,10 +52,7 @@ from domain.regions import is_country
 FILE_BYTES_MAX = 128 * 1024 * 1024  # Parsed it takes about ten times as much memory.
 CONFIRMATION = re.compile(r"[!-~]{1,64}", re.ASCII)
 
-AMOUNT = 'must be a string with at most six decimals, such as "4.50"'
-COUNTRY = "must be a country code of ISO 3166-1 alpha-2 (or XK), such as DE"
 CURRENCY = "must be a currency code of ISO 4217, such as EUR"
-MOMENT = "must be a time with its offset, such as 2026-12-01T00:00:00Z"
 DIVIDE = "divide the file, what it lacks stays as it is"
 NO_OBJECT = "must be an object"
 WHOLE = ("_schema", [NO_OBJECT])  # So marshmallow says it of a schema.
@@ -154,9 +151,10 @@ def _read_whole(least: int, most: int, value: Any) -> int:
     return read
 
 
-amount = partial(Value, AMOUNT, parse_amount)  # A string; it is loaded as micro-units.
+# It is loaded as micro-units.
+amount = partial(Value, 'must be a string with at most six decimals, such as "4.50"', parse_amount)
 identifier = partial(Value, "must be a UUID", _read_id)
-moment = partial(Value, MOMENT, read_moment)
+moment = partial(Value, "must be a time with its offset, such as 2026-12-01T00:00:00Z", read_moment)
 text = partial(checked, TEXT, is_text)
 
 
@@ -166,7 +164,9 @@ def _profile(*, optional: bool = False) -> One:
 
 def _country() -> One:
     operator = of(MobileOperator, name=text(), network_types=many(text()))
-    country = checked(COUNTRY, is_country)
+    country = checked(
+        "must be a country code of ISO 3166-1 alpha-2 (or XK), such as DE", is_country
+    )
     return of(CountryCoverage, country_code=country, operators=many(operator))
 
 

@@ -57,12 +57,12 @@ work = subject.add("work")
 webhooks = subject.add("webhooks")
 
 
-def _read_identifier(value: str) -> UUID | str:
-    return value if ICCID.fullmatch(value) else UUID(value)
-
-
 # How a link is named: by its id, or by the ICCID of its eSIM.
-IDENTIFIER = Text("id|iccid", _read_identifier, "{!r} is neither the id of a link nor an ICCID")
+IDENTIFIER = Text(
+    "id|iccid",
+    lambda value: value if ICCID.fullmatch(value) else UUID(value),
+    "{!r} is neither the id of a link nor an ICCID",
+)
 link_argument = click.argument("identifier", metavar="IDENTIFIER", type=IDENTIFIER)
 endpoint_argument = id_argument("endpoint_id", "ENDPOINT")
 

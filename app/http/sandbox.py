@@ -354,10 +354,7 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
 
 
 @blueprint.operation(
-    "POST /v1/sandbox/reset",
-    reply=STATE,
-    errors="LINK_IN_USE",
-    examples=[LinkInUse(STILL_LIVES)],
+    "POST /v1/sandbox/reset", reply=STATE, errors="LINK_IN_USE", examples=[LinkInUse(STILL_LIVES)]
 )
 def reset_sandbox(caller: Caller, given: Given[None]) -> Sandbox:
     """Begin anew.

@@ -26,7 +26,6 @@ from domain.accounts.organization import (
     Organization,
     not_over,
 )
-from domain.cause import Cause
 from domain.errors import NotFound, RateLimited
 from domain.money import format_amount
 from projections.engine.shape import (
@@ -251,7 +250,7 @@ def rotate_client_secret(caller: Caller, given: Given[ApiClient]) -> Answer:
     `Idempotency-Key` is 200 without `client_secret`, and then you rotate again. Tokens stay good
     until they expire.
     """
-    secret, parts, cause = new_client_secret(), given.parts, _cause(caller, given)
+    secret, parts, cause = new_client_secret(), given.parts, given.cause(of=caller.client_id)
     ends_s = given.body.get("old_ends_in", OLD_ENDS // SECOND)
     client, replayed = parts.accounts.rotate_own_secret(
         given.found, parts.secret_hasher.hash(secret), ends_s, given.key, cause
@@ -274,14 +273,9 @@ def delete_client(caller: Caller, given: Given[ApiClient]) -> Client:
     Its secrets and its tokens are refused, within a second everywhere. The last client with the
     scope `clients` stays. Deleting one again changes nothing.
     """
-    revoke, cause = given.parts.accounts.revoke_client, _cause(caller, given)
+    revoke, cause = given.parts.accounts.revoke_client, given.cause(of=caller.client_id)
     client = revoke(given.found.client_id, cause, spares_last=True)
     return show_client(client, cause.at, created_at=format_time(client.created_on))
-
-
-def _cause(caller: Caller, given: Given[Any]) -> Cause:
-    """Return the cause, with the client that asks: nobody else may do this but operators."""
-    return Cause(given.at, given.request_id, f"client:{caller.client_id}")
 
 
 def show_client(

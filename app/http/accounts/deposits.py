@@ -73,8 +73,7 @@ def make_deposit(client_id: str, given: Given[None]) -> Answer:
     organization_id = given.body["organization"]
     if given.parts.log.find(Organization, organization_id) is None:
         raise ValidationFailed({"organization": ["There is no such organization."]})
-    cause = Cause(given.parts.clock(), given.request_id, f"client:{client_id}")
-    return book(given, organization_id, cause)
+    return book(given, organization_id, given.cause(of=client_id))
 
 
 def book(

@@ -193,8 +193,7 @@ class WebhookBody(Schema):
         "The types to be told of; null: all but those that are sent only where they are named: "
         f"{', '.join(sorted(NAMED_ONLY))}.",
         Text(
-            validate=validate.OneOf([*TYPES], error=NOT_A_TYPE),
-            **one_of("WebhookEventType", TYPES),
+            validate=validate.OneOf([*TYPES], error=NOT_A_TYPE), **one_of("WebhookEventType", TYPES)
         ),
         most=len(TYPES),
         too_many={len(TYPES): [TWICE]},
@@ -334,10 +333,7 @@ def delete_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Removed:
 
 
 @blueprint.operation(
-    "POST /v1/webhooks/<webhook_id>/rotate-secret",
-    key=True,
-    reply=WITH_SECRET,
-    examples=[_CHANGED],
+    "POST /v1/webhooks/<webhook_id>/rotate-secret", key=True, reply=WITH_SECRET, examples=[_CHANGED]
 )
 def rotate_webhook_secret(_: Caller, given: Given[WebhookEndpoint]) -> Answer:
     """Give an endpoint a new secret.
@@ -352,9 +348,7 @@ def rotate_webhook_secret(_: Caller, given: Given[WebhookEndpoint]) -> Answer:
 
 
 @blueprint.operation(
-    "POST /v1/webhooks/<webhook_id>/test",
-    reply=Shown(ACCEPTED, 202),
-    errors="WEBHOOK_DISABLED",
+    "POST /v1/webhooks/<webhook_id>/test", reply=Shown(ACCEPTED, 202), errors="WEBHOOK_DISABLED"
 )
 def send_test_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Answer:
     """Tell an endpoint a `webhook.test`.
