@@ -117,7 +117,6 @@ def of(make: Callable[..., Any], *, optional: bool = False, **members: fields.Fi
 
 
 def many(item: fields.Field[Any], *rules: validate.Validator, optional: bool = False) -> Any:
-    """Return a field for a list."""
     return fields.List(item, validate=rules, **_options("must be a list", optional=optional))
 
 
@@ -133,7 +132,6 @@ def checked(rule: str, fits: Callable[[Any], object], **options: Any) -> Value:
 
 
 def one_of(*choices: str, optional: bool = True) -> Value:
-    """Return a field for one of these texts."""
     return checked(f"must be one of: {', '.join(choices)}", choices.__contains__, optional=optional)
 
 
@@ -447,7 +445,6 @@ def _read_entries(  # noqa: PLR0913  # Each says what kind of file it is.
 
 
 def _list_in(data: bytes, name: str, most: int) -> list[Any]:
-    """Return the list that a file holds under a name."""
     if len(data) > FILE_BYTES_MAX:
         raise FileRefused([f"is larger than {FILE_BYTES_MAX} bytes"])
     fits = validate.Length(max=most, error=f"must be at most {{max}}: {DIVIDE}")

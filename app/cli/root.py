@@ -54,7 +54,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "The installation": {
         "doctor": ("operate", "Say in words what is not ready for production."),
-        "settings": ("settings", "Print every setting with its value, default and meaning."),
+        "settings": ("processes", "Print every setting with its value, default and meaning."),
         "operator": ("accounts", "People with keys of their own, and what each may do."),
         "keys": ("operate", "Keys of tokens, checkpoints and webhooks, and peppers."),
         "privacy": ("operate", "Personal data and its end."),

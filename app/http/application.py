@@ -191,7 +191,6 @@ class Bridge:
 
 
 def create_server(bridge: Bridge, listeners: Sequence[socket.socket], finish_s: float) -> Server:
-    """Return the server of the application on these sockets."""
     parts = bridge.container
     shown = parts.metrics.connections.set  # The metrics go on with the next container.
     return Server(listeners, lambda: bridge.loop, parts.settings, finish_s, shown)

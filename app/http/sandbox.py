@@ -260,7 +260,6 @@ class Played(Given[Any]):
 
 
 def _refusal(given: Given[Any], owner: UUID, code: str) -> Refused:
-    """Return what a request is told that is refused with a code."""
     currency = given.parts.settings.currency
     if code in OURS:
         said = OURS[code]
@@ -282,7 +281,6 @@ def _bought(given: Given[Any]) -> tuple[Sequence[UUID], Sequence[str]]:
 
 
 def _price_micros(given: Given[Any], owner: UUID) -> int:
-    """Return what a request would cost."""
     parts, (plans, numbers) = given.parts, _bought(given)
     if numbers:
         own_micros = parts.log.get(Organization, owner).price_micros

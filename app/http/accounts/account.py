@@ -116,7 +116,6 @@ class Wallet(Shape):
 
     @classmethod
     def holding(cls, its: wallets.Wallet) -> "Wallet":
-        """Show a wallet."""
         return cls.of(its, open_claim=amount_of(its.claim_micros) or UNSET)
 
 

@@ -188,12 +188,14 @@ def choice(
     return Text(says, required=required, validate=validate.OneOf(values), **known, **more)
 
 
-def load(schema: Schema, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a schema makes of what was sent. Raises ValidationFailed."""
-    try:
-        return {**schema.load(sent)}
-    except ValidationError as error:
-        raise ValidationFailed(messages_shown(error.messages_dict)) from None
+def read_input(given: Given[Any], body: bytes, schemas: Mapping[str, Schema]) -> None:
+    """Read a query, a body and headers, in the order of the schemas. Raises ValidationFailed."""
+    reads = {"query": in_query, "body": lambda *_: in_body(body), "headers": in_headers}
+    for part, schema in schemas.items():
+        try:
+            setattr(given, part, {**schema.load(reads[part](schema, given))})
+        except ValidationError as error:
+            raise ValidationFailed(messages_shown(error.messages_dict)) from None
 
 
 def in_query(schema: Schema, given: Given[Any]) -> dict[str, Any]:

@@ -22,13 +22,10 @@ from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
-    in_body,
-    in_headers,
     in_path,
-    in_query,
-    load,
     parse_json,
     read_body,
+    read_input,
 )
 from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
@@ -160,15 +157,9 @@ class Operation:
             parse_json(read_body(given.environ))  # Reading a link may ask the network.
         if self.is_strict:
             _refuse_unknown(given)
-        (self.read_on_loop or self._read)(given, body)
+        (self.read_on_loop or partial(read_input, schemas=self.inputs))(given, body)
         given.refuse_over_limit()
         return caller, given
-
-    def _read(self, given: Given[Any], body: bytes) -> None:
-        """Read each part of the input."""
-        reads = {"query": in_query, "body": lambda *_: in_body(body), "headers": in_headers}
-        for name, schema in self.inputs.items():
-            setattr(given, name, load(schema, reads[name](schema, given)))
 
     def _with_input(self, view: Callable[..., Any]) -> Callable[..., Any]:
         """Return a view of which flask-smorest documents the input; it takes no part in reading."""

@@ -131,7 +131,6 @@ class Load:
         self._connections_max = min(CONNECTIONS_MAX, _allow_files(FILES) // 2)
 
     def enter(self, connection: "Connection") -> None:
-        """Note that a connection waits."""
         if len(self.connections) > self._connections_max and self.waiting:
             next(iter(self.waiting)).transport.abort()
         self.waiting[connection] = None
