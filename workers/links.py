@@ -307,6 +307,5 @@ class PlaceOrder(Creating[Placed]):
 
 
 def charges_of(link: Link) -> list[Charge]:
-    price, plan = link.requested.price, link.requested.plan
-    metadata = purchase(link.id, plan)
-    return [link.debit(price, f"Activation: {plan.name}", metadata)] if price else []
+    plan = link.requested.plan
+    return link.debit(link.requested.price, f"Activation: {plan.name}", purchase(link.id, plan))

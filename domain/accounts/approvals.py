@@ -17,7 +17,7 @@ from domain.cause import OPERATOR, Cause, is_operator
 from domain.errors import NotPossible
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root, fact, itself, sets
-from domain.log.log import Log, retry_on_conflict
+from domain.log.log import Log, retried
 
 Kind = Literal[
     "deposit",
@@ -190,23 +190,20 @@ class Approvals:
         require_operator(cause)
         return True
 
+    @retried
     def set_limit(self, above_micros: int | None, cause: Cause) -> Proposal | None:
         """Set the first limit or a lower one; propose a higher one, or its end (None)."""
-
-        def attempt() -> Proposal | None:
-            limit_id = ApprovalLimit.id_of()
-            limit = self.log.find(ApprovalLimit, limit_id)
-            limit = limit or ApprovalLimit.begin(ApprovalLimit.Opened, cause, limit_id)
-            now = limit.above_micros
-            if above_micros == now:
-                return None
-            if now is None or (above_micros is not None and above_micros < now):
-                limit.set(above_micros, cause)
-                self.log.append(limit)
-                return None
-            return self.propose("limit", cause, amount_micros=above_micros)
-
-        return retry_on_conflict(attempt)
+        limit_id = ApprovalLimit.id_of()
+        limit = self.log.find(ApprovalLimit, limit_id)
+        limit = limit or ApprovalLimit.begin(ApprovalLimit.Opened, cause, limit_id)
+        now = limit.above_micros
+        if above_micros == now:
+            return None
+        if now is None or (above_micros is not None and above_micros < now):
+            limit.set(above_micros, cause)
+            self.log.append(limit)
+            return None
+        return self.propose("limit", cause, amount_micros=above_micros)
 
     def renew_limit(self, cause: Cause) -> None:
         """State a limit of an earlier release again, so that it covers people and prices too."""

@@ -43,7 +43,7 @@ from domain.cause import Cause
 from domain.errors import Conflict, NotFound, NotPossible, refuse_other
 from domain.ids import derive_id
 from domain.log.aggregate import Event, Root
-from domain.log.log import Log, retry_on_conflict
+from domain.log.log import Log, retried
 from domain.money import format_amount
 from domain.months import first_instant, month_of
 
@@ -69,32 +69,20 @@ class Accounts:
         return Approvals(self.log)
 
     def register_organization(
-        self,
-        cause: Cause,
-        *,
-        name: str,
-        price_micros: int | None,
-        monthly_link_fee_micros: int,
-        with_wallet: bool,
+        self, cause: Cause, *, with_wallet: bool, **facts: Any
     ) -> Organization:
-        """Register an organization, by default with an empty wallet in the same commit."""
-        organization_id = self.new_id()
+        """Register an organization, perhaps with an empty wallet in the same commit."""
+        new, code = self.new_id(), self.currency.code
 
-        def register() -> Organization:
-            return Organization.register(
-                organization_id,
-                cause,
-                name=name,
-                price_micros=price_micros,
-                monthly_link_fee_micros=monthly_link_fee_micros,
-            )
+        def register() -> list[Root]:
+            wallets = [Wallet.open(new, code, cause)] if with_wallet else []
+            return [Organization.register(new, cause, **facts), *wallets]
 
-        if not with_wallet:
-            self.log.append(organization := register())
-            return organization
-        code = self.currency.code
-        self.currency.append(lambda: [register(), Wallet.open(organization_id, code, cause)], cause)
-        return self.log.get(Organization, organization_id)
+        if with_wallet:
+            self.currency.append(register, cause)
+        else:
+            self.log.append(*register())
+        return self.log.get(Organization, new)
 
     def propose_prices(
         self, organization_id: UUID, wanted: Mapping[Kind, int | None], cause: Cause
@@ -174,6 +162,7 @@ class Accounts:
             spent = spent.at(cause.at)
         held.limit_spending(spent, cause)
 
+    @retried
     def register_client(
         self,
         cause: Cause,
@@ -189,27 +178,18 @@ class Accounts:
         others, who = (OF_MACHINES, "only a") if organization_id else ({OF_KEYS}, "no")
         if refused := others.intersection(scopes):
             raise NotPossible(f"{who} machine-to-machine client can have {', '.join(refused)}")
-
-        def register() -> ApiClient:
-            besides = list[Root]()
-            if organization_id is not None:
-                besides = [owner := self._organization(organization_id)]
-                if OF_KEYS in scopes:
-                    held = [*owner.key_holders, client_id]
-                    owner.record(Organization.KeyHoldersChanged, cause, client_ids=held)
-            elif OF_MACHINES.intersection(scopes):
-                besides = [*self.approvals.permit("client", cause, may=[*scopes])]
-            client = ApiClient.register(
-                client_id,
-                cause,
-                organization_id=organization_id,
-                scopes=scopes,
-                secret_hash=secret_hash,
-            )
-            self.log.append(*besides, client)
-            return client
-
-        return retry_on_conflict(register)
+        besides = list[Root]()
+        if organization_id is not None:
+            besides = [owner := self._organization(organization_id)]
+            if OF_KEYS in scopes:
+                held = [*owner.key_holders, client_id]
+                owner.record(Organization.KeyHoldersChanged, cause, client_ids=held)
+        elif OF_MACHINES.intersection(scopes):
+            besides = [*self.approvals.permit("client", cause, may=[*scopes])]
+        facts = {"organization_id": organization_id, "secret_hash": secret_hash}
+        client = ApiClient.register(client_id, cause, scopes=scopes, **facts)
+        self.log.append(*besides, client)
+        return client
 
     def rotate_secret(
         self, client_id: str, secret_hash: str, cause: Cause, old_ends: timedelta
@@ -224,6 +204,7 @@ class Accounts:
 
         return self.change_client(client_id, rotate)
 
+    @retried
     def rotate_own_secret(
         self, of: ApiClient, secret_hash: str, old_ends_s: int, key: str | None, cause: Cause
     ) -> tuple[ApiClient, bool]:
@@ -231,26 +212,22 @@ class Accounts:
 
         Raises RateLimited after too many rotations, and IdempotencyKeyReused.
         """
-
-        def attempt() -> tuple[ApiClient, bool]:
-            request_id = derive_id("secret_rotation", of.organization_id, key)
-            earlier = self.log.find(SecretRotation, request_id) if key is not None else None
-            client = self.log.get(ApiClient, of.id)  # It has what the earlier one has changed.
-            facts = {"client_id": of.client_id, "old_ends_s": old_ends_s}
-            if earlier is not None:
-                is_other = earlier.client_id != of.client_id
-                refuse_other(client=is_other, old_ends_in=earlier.old_ends_s != old_ends_s)
-                return client, True
-            if client.revoked:
-                raise NotFound
-            client.rotations.require_less(ROTATIONS_MAX, cause.at, ROTATED)
-            client.rotate_secret(secret_hash, cause, timedelta(seconds=old_ends_s))
-            stream_id = request_id if key is not None else self.new_id()
-            rotation = SecretRotation.begin(SecretRotation.Asked, cause, stream_id, **facts)
-            self.log.append(client, rotation)
-            return client, False
-
-        return retry_on_conflict(attempt)
+        request_id = derive_id("secret_rotation", of.organization_id, key)
+        earlier = self.log.find(SecretRotation, request_id) if key is not None else None
+        client = self.log.get(ApiClient, of.id)  # It has what the earlier one has changed.
+        facts = {"client_id": of.client_id, "old_ends_s": old_ends_s}
+        if earlier is not None:
+            is_other = earlier.client_id != of.client_id
+            refuse_other(client=is_other, old_ends_in=earlier.old_ends_s != old_ends_s)
+            return client, True
+        if client.revoked:
+            raise NotFound
+        client.rotations.require_less(ROTATIONS_MAX, cause.at, ROTATED)
+        client.rotate_secret(secret_hash, cause, timedelta(seconds=old_ends_s))
+        stream_id = request_id if key is not None else self.new_id()
+        rotation = SecretRotation.begin(SecretRotation.Asked, cause, stream_id, **facts)
+        self.log.append(client, rotation)
+        return client, False
 
     def revoke_client(
         self, client_id: str, cause: Cause, *, spares_last: bool = False

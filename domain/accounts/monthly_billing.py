@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from domain.accounts.committer import Committer
@@ -44,20 +45,13 @@ class MonthlyBilling:
         link_ids = active_at(moment) if fee_micros else ()
         if not link_ids:
             return
-
-        def fall_due() -> list[MonthlyFee]:
-            fee = MonthlyFee.fall_due(
-                organization.id,
-                month,
-                cause,
-                fee_micros=fee_micros,
-                link_ids=link_ids,
-                currency=self.currency.code,
-            )
-            return [fee]
-
+        owner, currency = organization.id, self.currency.code
+        facts: dict[str, Any] = {"fee_micros": fee_micros, "link_ids": link_ids}
         with suppress(Conflict):
-            self.currency.append(fall_due, cause)
+            self.currency.append(
+                lambda: [MonthlyFee.fall_due(owner, month, cause, currency=currency, **facts)],
+                cause,
+            )
 
     def charge(self, fee: MonthlyFee, cause: Cause) -> bool:
         """Let the wallet pay a frozen fee; False when it has been paid already.
@@ -67,15 +61,15 @@ class MonthlyBilling:
         if fee.is_charged:
             return False
         fee.record_charged(cause)
-        owner, charges = fee.due.organization_id, [_charge_of(fee)]
+        owner = fee.due.organization_id
         try:
-            self.committer.commit_entries(owner, charges, cause, fee)
+            self.committer.commit_entries(owner, _charges_of(fee), cause, fee)
         except Conflict:
             return False  # Only a charge can follow `Due`, so another process was first.
         return True
 
 
-def _charge_of(fee: MonthlyFee) -> Charge:
+def _charges_of(fee: MonthlyFee) -> list[Charge]:
     due = fee.due
     metadata = {
         "month": due.month,

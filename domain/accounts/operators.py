@@ -15,7 +15,7 @@ from uuid import UUID
 from domain.cause import OPERATOR, Cause, is_operator
 from domain.errors import NotPossible
 from domain.log.aggregate import ByOperator, Created, Root, sets
-from domain.log.log import Log, retry_on_conflict
+from domain.log.log import Log, retried
 
 Right = Literal["money", "approve", "catalogue", "keys", "audit"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
@@ -98,11 +98,6 @@ class Operator(Root):
         """Tell whether the operator made the key; whoever makes a key for another sees it."""
         return self.key.actor == self.actor
 
-    @property
-    def has_renewed(self) -> bool:
-        """Tell whether the operator has ever made a key, so that only its holder knew it."""
-        return any(each.actor == self.actor for each in self.keys)
-
     def rotate_key(self, key_hash: str, cause: Cause) -> None:
         """Replace the key; the one before it is refused at once."""
         self._refuse_revoked()
@@ -134,43 +129,48 @@ class Operators:
 
     log: Log
 
-    def all(self) -> list[Operator]:
-        """Return all operators in the order in which they were registered."""
-        return [*self._each()]
+    def all(self) -> Iterator[Operator]:
+        """Yield all operators in the order in which they were registered."""
+        for number in count(1):
+            found = self.log.find(Operator, Operator.id_of(number))
+            if found is None:
+                return
+            yield found
 
     def exist(self) -> bool:
         """Tell whether there was ever an operator, revoked ones included."""
-        return next(self._each(), None) is not None
+        return next(self.all(), None) is not None
 
     def managed(self) -> bool:
         """Tell whether somebody can create others; two who revoke each other at once leave none."""
-        return any(each.manages for each in self._each())
+        return any(each.manages for each in self.all())
 
     def names(self) -> Mapping[str, str]:
         """Return the name of each operator, by how events name the operator as an actor."""
-        return {each.actor: each.name for each in self._each()}
+        return {each.actor: each.name for each in self.all()}
 
     def had_approver(self) -> bool:
         """Tell whether somebody could ever approve: with the right, and a key of their own."""
-        return any(APPROVES in each.may and each.has_renewed for each in self._each())
+        approvers = (each for each in self.all() if APPROVES in each.may)
+        return any(key.actor == each.actor for each in approvers for key in each.keys)
 
     def idle_since(self, actors: Collection[str | None], since: datetime) -> datetime | None:
         """Return since when nobody but these actors could approve what was asked; None: some can.
 
         To be sure, since the newest key of the others was made or refused.
         """
-        others = [e for e in self._each() if APPROVES in e.may and e.actor not in actors]
+        others = [e for e in self.all() if APPROVES in e.may and e.actor not in actors]
         if any(each.has_own_key and not each.revoked for each in others):
             return None
         return max([since, *(each.modified_on for each in others)])
 
     def is_revoked(self, actor: str | None) -> bool:
         """Tell whether an actor is an operator who is revoked, whose open proposals are void."""
-        return any(each.revoked for each in self._each() if each.actor == actor)
+        return any(each.revoked for each in self.all() if each.actor == actor)
 
     def require_two(self, proposed_by: str | None, approver: str | None) -> None:
         """Raise NotPossible unless another operator approves, with a key that only he has seen."""
-        found = next((each for each in self._each() if each.actor == approver), None)
+        found = next((each for each in self.all() if each.actor == approver), None)
         if found is None or approver == proposed_by:
             raise NotPossible("this is approved by another operator than the one who proposed it")
         if not found.has_own_key:
@@ -184,6 +184,7 @@ class Operators:
     def get(self, operator_id: UUID) -> Operator:
         return self.log.get(Operator, operator_id, f"operator {operator_id}")
 
+    @retried
     def register(
         self,
         cause: Cause,
@@ -201,22 +202,18 @@ class Operators:
         if not _NAME.fullmatch(name):
             message = "a name is 1 to 64 lower-case letters, digits, dots, dashes and underscores"
             raise NotPossible(message)
-
-        def attempt() -> Operator:
-            known = self.all()
-            if any(each.name == name for each in known):
-                raise NotPossible(f"there is an operator {name} already")
-            if MANAGES not in may and not any(each.manages for each in known):
-                raise NotPossible(f"this operator needs the right {MANAGES}: nobody else has it")
-            needs_two = NEED_TWO.intersection(may)
-            used = permit("operator", cause, subject=name, may=[*may]) if needs_two else ()
-            stream_id = Operator.id_of(len(known) + 1)
-            facts = {"name": name, "may": [*may], "key_hash": key_for(stream_id)}
-            made = Operator.begin(Operator.Registered, cause, stream_id, **facts)
-            self.log.append(*used, made)
-            return made
-
-        return retry_on_conflict(attempt)
+        known = [*self.all()]
+        if any(each.name == name for each in known):
+            raise NotPossible(f"there is an operator {name} already")
+        if MANAGES not in may and not any(each.manages for each in known):
+            raise NotPossible(f"this operator needs the right {MANAGES}: nobody else has it")
+        needs_two = NEED_TWO.intersection(may)
+        used = permit("operator", cause, subject=name, may=[*may]) if needs_two else ()
+        stream_id = Operator.id_of(len(known) + 1)
+        facts = {"name": name, "may": [*may], "key_hash": key_for(stream_id)}
+        made = Operator.begin(Operator.Registered, cause, stream_id, **facts)
+        self.log.append(*used, made)
+        return made
 
     def rotate_key(
         self, operator_id: UUID, key_hash: str, cause: Cause, permit: Permit
@@ -232,7 +229,7 @@ class Operators:
 
     def revoke(self, operator_id: UUID, cause: Cause) -> Operator:
         """Revoke an operator; raises NotPossible for the last one who can create others."""
-        others = (each.manages for each in self._each() if each.id != operator_id)
+        others = (each.manages for each in self.all() if each.id != operator_id)
         if self.get(operator_id).manages and not any(others):
             message = f"this is the last operator with the right {MANAGES}: create another first"
             raise NotPossible(message)
@@ -240,10 +237,3 @@ class Operators:
 
     def _change(self, operator_id: UUID, change: Callable[[Operator], None]) -> Operator:
         return self.log.update(self.get(operator_id), change)
-
-    def _each(self) -> Iterator[Operator]:
-        for number in count(1):
-            found = self.log.find(Operator, Operator.id_of(number))
-            if found is None:
-                return
-            yield found

@@ -11,7 +11,7 @@ from domain.accounts.currency import Currency
 from domain.blocking import may_block
 from domain.cause import Cause
 from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, sets
-from domain.log.log import Log, retry_on_conflict
+from domain.log.log import Log, retried
 
 # A process reads the price each second; one that was stopped reads it before it charges again.
 STALE_S = 3.0
@@ -78,13 +78,10 @@ class Prices:
             price.record(LookupPrice.Set, cause, amount_micros=amount_micros, **facts)
         return price
 
+    @retried
     def set(self, amount_micros: int, cause: Cause, *, only_first: bool = False) -> None:
         """Set the price from now on; with `only_first`, unless there is one."""
-
-        def attempt() -> None:
-            known = self.refresh()
-            if known is None or not (only_first or known.amount_micros == amount_micros):
-                self._currency.append(lambda: [self.changed(amount_micros, cause)], cause)
-                self.refresh()
-
-        retry_on_conflict(attempt)
+        known = self.refresh()
+        if known is None or not (only_first or known.amount_micros == amount_micros):
+            self._currency.append(lambda: [self.changed(amount_micros, cause)], cause)
+            self.refresh()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from domain.cause import Cause
 from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, itself, sets
-from domain.log.log import Log, retry_on_conflict
+from domain.log.log import Log, retried
 
 
 class Provider(LoadedFromNewest):
@@ -46,17 +46,14 @@ def drained(log: Log, names: Iterable[str]) -> Mapping[str, Provider.Drained]:
     return {each.name: each.drained for each in found.values() if each.drained is not None}
 
 
+@retried
 def switch_provider(log: Log, name: str, cause: Cause, *, drained: bool) -> Provider:
     """Drain a provider, or let it work again; nothing is recorded if that is so already."""
-
-    def attempt() -> Provider:
-        provider_id = Provider.id_of(name)
-        known = log.find(Provider, provider_id)
-        known = known or Provider.begin(Provider.Registered, cause, provider_id, name=name)
-        if drained != (known.drained is not None):
-            known.record(Provider.Drained if drained else Provider.Resumed, cause)
-        if known.pending_events and (drained or known.version > 1):
-            log.append(known)
-        return known
-
-    return retry_on_conflict(attempt)
+    provider_id = Provider.id_of(name)
+    known = log.find(Provider, provider_id)
+    known = known or Provider.begin(Provider.Registered, cause, provider_id, name=name)
+    if drained != (known.drained is not None):
+        known.record(Provider.Drained if drained else Provider.Resumed, cause)
+    if known.pending_events and (drained or known.version > 1):
+        log.append(known)
+    return known

@@ -95,11 +95,14 @@ class Refundable(Root):
             reference=request.reference,
             reason=request.reason,
         )
-        return self.credit(price, back, "by_hand", request.reason, request.metadata)
+        [entry] = self.credit(price, back, "by_hand", request.reason, request.metadata)
+        return entry
 
-    def debit(self, price: PaidPrice, description: str, metadata: Metadata) -> Charge:
-        """Return the entry of the wallet that pays a price."""
-        return Charge(
+    def debit(self, price: PaidPrice | None, description: str, metadata: Metadata) -> list[Charge]:
+        """Return the entry of the wallet that pays a price; none for what is free."""
+        if price is None:
+            return []
+        charge = Charge(
             transaction_id=price.transaction_id,
             kind=CHARGED_FOR[self.KIND],
             amount_micros=price.amount_micros,
@@ -108,17 +111,20 @@ class Refundable(Root):
             description=description,
             metadata=metadata,
         )
+        return [charge]
 
     def credit(
         self,
-        price: PaidPrice,
-        back: Repayment,
+        price: PaidPrice | None,
+        back: Repayment | None,
         reason: RefundReason,
         description: str,
         metadata: Metadata,
-    ) -> Refund:
-        """Return the entry of the wallet that gives something of a price back."""
-        return Refund(
+    ) -> list[Refund]:
+        """Return the entry of the wallet that gives something of a price back, if anything."""
+        if price is None or back is None:
+            return []
+        refund = Refund(
             transaction_id=back.transaction_id,
             charge_id=price.transaction_id,
             amount_micros=back.amount_micros,
@@ -128,6 +134,7 @@ class Refundable(Root):
             reason=reason,
             metadata=metadata,
         )
+        return [refund]
 
     def left(self) -> list[GivenBack]:
         """Return what a cancellation gives back: all that is left of each charge."""

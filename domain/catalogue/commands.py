@@ -6,13 +6,13 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from domain.catalogue.matching import Match, PlanEntry, PlansByKey, match
+from domain.catalogue.matching import PlanEntry, PlansByKey, match
 from domain.catalogue.plan import Plan
 from domain.catalogue.supplied import OddEntry, Supplied, SuppliedPlan
 from domain.catalogue.syncing import Synced, SyncRules, sync
 from domain.cause import Cause
 from domain.errors import NotPossible
-from domain.log.log import Log, retry_on_conflict
+from domain.log.log import Log, retried
 
 PlansNow = Callable[[], PlansByKey]  # Returns all plans as the log has them at the call.
 
@@ -33,13 +33,21 @@ class Catalogue:
     log: Log
     known: PlansNow
 
+    @retried
     def import_plans(self, entries: Sequence[PlanEntry], cause: Cause) -> Imported:
         """Create or change the plans of a file, all or none; plans that are not in it stay.
 
         Raises FileRefused with every reason, ServiceUnavailable when others keep changing them.
         """
-        return retry_on_conflict(lambda: self._import(entries, cause))
+        matches = match(self.log, self.known(), entries)
+        plans = [_apply(*each, cause) for each in matches]
+        changed = [plan for plan in plans if plan.pending_events]
+        if changed:
+            self.log.append(*changed)
+        created = sum(plan is None for *_, plan in matches)
+        return Imported(created, len(changed) - created, len(plans) - len(changed))
 
+    @retried
     def sync(
         self, supplied: Sequence[Supplied], rules: SyncRules, cause: Cause, *, dry_run: bool
     ) -> Synced:
@@ -51,24 +59,6 @@ class Catalogue:
             message = f"the network {rules.network} lists no plans"
             odd = [each.reason for each in supplied if isinstance(each, OddEntry)]
             raise NotPossible("; ".join([message, *odd[:1]]))
-        return retry_on_conflict(lambda: self._sync(supplied, rules, cause, dry_run=dry_run))
-
-    def change(self, plan_id: UUID, change: Callable[[Plan], None]) -> Plan:
-        """Change a plan in one commit, decided anew when another has changed it meanwhile."""
-        return self.log.update(self.log.get(Plan, plan_id, f"plan {plan_id}"), change)
-
-    def _import(self, entries: Sequence[PlanEntry], cause: Cause) -> Imported:
-        matches = match(self.log, self.known(), entries)
-        plans = [_apply(each, cause) for each in matches]
-        changed = [plan for plan in plans if plan.pending_events]
-        if changed:
-            self.log.append(*changed)
-        created = sum(each.plan is None for each in matches)
-        return Imported(created, len(changed) - created, len(plans) - len(changed))
-
-    def _sync(
-        self, supplied: Sequence[Supplied], rules: SyncRules, cause: Cause, *, dry_run: bool
-    ) -> Synced:
         known = (ids for key, ids in self.known().items() if key.is_of(rules.network))
         ours = [self.log.get(Plan, id_, f"plan {id_}") for ids in known for id_ in ids]
         synced = sync(self.log, ours, supplied, rules, cause)
@@ -76,13 +66,16 @@ class Catalogue:
             self.log.append(*synced.changed)
         return synced
 
+    def change(self, plan_id: UUID, change: Callable[[Plan], None]) -> Plan:
+        """Change a plan in one commit, decided anew when another has changed it meanwhile."""
+        return self.log.update(self.log.get(Plan, plan_id, f"plan {plan_id}"), change)
 
-def _apply(match: Match, cause: Cause) -> Plan:
+
+def _apply(entry: PlanEntry, plan_id: UUID, plan: Plan | None, cause: Cause) -> Plan:
     """Change a plan to what its entry says; what the entry leaves out stays as it is."""
-    entry, plan = match.entry, match.plan
     if plan is None:
         return Plan.publish(
-            match.id,
+            plan_id,
             cause,
             organization_id=entry.organization_id,
             terms=entry.terms,

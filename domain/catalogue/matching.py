@@ -47,13 +47,8 @@ def label_of(index: int, name: str | None) -> str:
     return f"plans[{index}]" if name is None else f'plans[{index}] "{name}"'
 
 
-@dataclass(frozen=True)
-class Match:
-    """An entry and its plan; `plan` is None if it must be created, under `id`."""
-
-    entry: PlanEntry
-    id: UUID
-    plan: Plan | None
+# An entry with the id of its plan, and the plan; None if it must be created.
+Match = tuple[PlanEntry, UUID, Plan | None]
 
 
 def match(log: Log, known: PlansByKey, entries: Sequence[PlanEntry]) -> list[Match]:
@@ -93,7 +88,7 @@ class _Matching:
         earlier = self._by_id.setdefault(stream_id, entry)
         if earlier is not entry:
             raise Wrong((("id",), f"{stream_id} is the plan of {earlier.label} already"))
-        return Match(entry, stream_id, self._plan(entry, stream_id))
+        return entry, stream_id, self._plan(entry, stream_id)
 
     def twins(self, entry: PlanEntry) -> list[Problem]:
         """Refuse two entries with one key, unless both name an id."""

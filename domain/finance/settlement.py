@@ -7,7 +7,7 @@ from uuid import UUID
 from domain.cause import Cause
 from domain.errors import NotPossible
 from domain.log.aggregate import ByOperator, Created, Root, itself, sets
-from domain.log.log import Log, retry_on_conflict
+from domain.log.log import Log, retried
 
 OTHER = "the invoice was booked with another amount, so take it back first"
 PAID = "the invoice is paid, so take back the payment first"
@@ -66,6 +66,7 @@ class Settlement(Root):
     booked: Booked
 
 
+@retried
 def settle(log: Log, given: Booking, cause: Cause, *, back: bool = False) -> bool:
     """Book what is given, or take it `back`; False if that was done before.
 
@@ -74,31 +75,24 @@ def settle(log: Log, given: Booking, cause: Cause, *, back: bool = False) -> boo
     """
     of, facts = given.of, given._asdict() | given.of._asdict()
     del facts["of"]
-
-    def attempt() -> bool:
-        stands, number = _standing(log, of)
-        if (stands is not None) is not back:
-            amount = given.amount_micros, given.currency
-            if stands is not None and (stands.amount_micros, stands.currency) != amount:
-                raise NotPossible(f"{OTHER}: {stands.reference}")
-            return False
-        if stands is not None:
-            if (
-                stands.settles is None
-                and _standing(log, of._replace(settles=stands.originator_id))[0]
-            ):
-                raise NotPossible(f"{PAID}: {stands.reference}")
-            micros = {name: -getattr(stands, name) for name in ("amount_micros", "known_micros")}
-            facts.update(micros, currency=stands.currency)
-        elif of.settles is not None and of.provider is not None:
-            invoice = _standing(log, of._replace(settles=None))[0]
-            if invoice is None or invoice.originator_id != of.settles:
-                raise NotPossible(f"{GONE}: {of.reference}")
-        its = of.stream_id(number)
-        log.append(Settlement.begin(Settlement.Booked, cause, its, number=number, **facts))
-        return True
-
-    return retry_on_conflict(attempt)
+    stands, number = _standing(log, of)
+    if (stands is not None) is not back:
+        amount = given.amount_micros, given.currency
+        if stands is not None and (stands.amount_micros, stands.currency) != amount:
+            raise NotPossible(f"{OTHER}: {stands.reference}")
+        return False
+    if stands is not None:
+        if stands.settles is None and _standing(log, of._replace(settles=stands.originator_id))[0]:
+            raise NotPossible(f"{PAID}: {stands.reference}")
+        micros = {name: -getattr(stands, name) for name in ("amount_micros", "known_micros")}
+        facts.update(micros, currency=stands.currency)
+    elif of.settles is not None and of.provider is not None:
+        invoice = _standing(log, of._replace(settles=None))[0]
+        if invoice is None or invoice.originator_id != of.settles:
+            raise NotPossible(f"{GONE}: {of.reference}")
+    its = of.stream_id(number)
+    log.append(Settlement.begin(Settlement.Booked, cause, its, number=number, **facts))
+    return True
 
 
 def _standing(log: Log, of: Settled) -> tuple[Settlement.Booked | None, int]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from domain.accounts.committer import Committer
-from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge
 from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Cause, Clock
@@ -167,7 +166,7 @@ class LinkPlans:
         )
         link.record(Link.ChangeOpened, cause, change_id=change.id)
         additions = change.requested.additions
-        charges = [_charge_of(change, each, each.price) for each in additions if each.price]
+        charges = [charge for each in additions for charge in _charges_of(change, each)]
         self.committer.commit_entries(request.organization_id, charges, cause, change, link)
         return change
 
@@ -236,10 +235,10 @@ class LinkPlans:
         return None
 
 
-def _charge_of(change: PlanChange, addition: Addition, price: PaidPrice) -> Charge:
+def _charges_of(change: PlanChange, addition: Addition) -> list[Charge]:
     metadata = purchase(change.link_id, addition.plan)
     metadata["activation_id"] = str(addition.activation_id)
-    return change.debit(price, f"Top-up: {addition.plan.name}", metadata)
+    return change.debit(addition.price, f"Top-up: {addition.plan.name}", metadata)
 
 
 def _outcome(change: PlanChange, *, replayed: bool) -> PlanChange:

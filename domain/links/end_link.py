@@ -212,5 +212,5 @@ def _refunds(
     for back in given_back:
         its, price, plan = about[back.charge_id]
         facts = ("Refund of a cancelled link", purchase(link.id, plan))
-        entries.append(its.credit(price, back, "cancelled", *facts))
+        entries += its.credit(price, back, "cancelled", *facts)
     return entries

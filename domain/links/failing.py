@@ -98,10 +98,8 @@ class Failing:
         if link.ordered_since is not None and settled_at is not None:
             settles_after = self.networks.of(link.network).settles_after
             others.append(LostOrder.open(link, settles_after, cause))
-        if refund is None or price is None:
-            return [], others
         facts = ("Refund of a failed activation", purchase(link.id, about))
-        return [link.credit(price, refund, refund_reason(refusal.code), *facts)], others
+        return link.credit(price, refund, refund_reason(refusal.code), *facts), others
 
     def _fail_change(
         self, change: PlanChange, refusal: Refused, settled_at: datetime | None, cause: Cause
@@ -191,10 +189,10 @@ def purchase(link_id: UUID, plan: BoughtPlan) -> Metadata:
 def _refunds_of(change: PlanChange, refunds: list[Repayment], reason: RefundReason) -> list[Refund]:
     paid = [each for each in change.requested.additions[len(change.added) :] if each.price]
     return [
-        change.credit(
-            *(addition.price, refund, reason, "Refund of a failed top-up"),
-            purchase(change.link_id, addition.plan),
+        entry
+        for refund, each in zip(refunds, paid, strict=True)
+        for entry in change.credit(
+            *(each.price, refund, reason, "Refund of a failed top-up"),
+            purchase(change.link_id, each.plan),
         )
-        for refund, addition in zip(refunds, paid, strict=True)
-        if addition.price is not None
     ]

@@ -22,7 +22,7 @@ from domain.links.esim import Esim
 from domain.links.link import Link, named
 from domain.links.network import ActivationCode
 from domain.links.networks import Networks
-from domain.log.log import Log, retry_on_conflict
+from domain.log.log import Log, retried
 from domain.personal import Vault, open_text, seal_text
 
 LINKS_MAX = 5_000  # One transaction writes them all, and other appends wait for its end.
@@ -71,6 +71,7 @@ class LinkImport:
     networks: Networks
     terms: Callable[[], Mapping[UUID, PlanTerms]]
 
+    @retried
     def run(
         self, entries: Sequence[LinkEntry], cause: Cause, *, dry_run: bool, skip: bool = False
     ) -> ImportedLinks:
@@ -78,11 +79,6 @@ class LinkImport:
 
         Raises FileRefused with every reason; with `skip` it leaves out what cannot be taken over.
         """
-        return retry_on_conflict(lambda: self._run(entries, cause, dry_run=dry_run, skip=skip))
-
-    def _run(
-        self, entries: Sequence[LinkEntry], cause: Cause, *, dry_run: bool, skip: bool
-    ) -> ImportedLinks:
         catalogue = self.terms()
         owners = {each.organization_id for each in entries}
         unknown = {each for each in owners if self.log.find(Organization, each) is None}

@@ -87,10 +87,7 @@ class Link(Refundable):
             aggregate.name = named(self)
             aggregate.activations = {}
             aggregate.left_over = {}
-            aggregate.notified_percent = {}
-            aggregate.notified_expiry = set()
-            aggregate.plan_ends = {}
-            aggregate.plans_ended = set()
+            aggregate.of_plans = {}
 
     class Requested(Began):
         TOPIC = "link.requested"
@@ -405,48 +402,39 @@ class Link(Refundable):
 
         first_used_at: datetime
 
-    class UsageReached(Event):
-        """A share of a plan's data is used up; recorded once, after all lower shares."""
+    class OfPlan(Event):
+        """What a plan has come to; recorded once, even if the network shows it otherwise later."""
+
+        TOPIC = "link.of_plan"  # Never triggered itself.
+
+        activation_id: UUID
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.of_plans[type(self), self.activation_id] = self
+
+    class UsageReached(OfPlan):
+        """A share of its data is used up; recorded after all lower shares."""
 
         TOPIC = "link.usage_reached"
 
-        activation_id: UUID
         percent: int
 
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.notified_percent[self.activation_id] = self.percent
-
-    class ExpiryNear(Event):
-        """A plan ends soon; recorded once, even if the network shows another end later."""
+    class ExpiryNear(OfPlan):
+        """It ends soon."""
 
         TOPIC = "link.expiry_near"
 
-        activation_id: UUID
         expires_at: datetime
 
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.notified_expiry.add(self.activation_id)
-
-    class PlanStarted(Event):
-        """The network shows when a plan ends; recorded once, even if it shows another end later."""
+    class PlanStarted(OfPlan):
+        """The network shows when it ends."""
 
         TOPIC = "link.plan_started"
 
-        activation_id: UUID
         expires_at: datetime
 
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.plan_ends[self.activation_id] = self.expires_at
-
-    class PlanEnded(Event):
-        """A plan is over; recorded once, even if the network shows it again later."""
-
+    class PlanEnded(OfPlan):
         TOPIC = "link.plan_ended"
-
-        activation_id: UUID
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.plans_ended.add(self.activation_id)
 
     class Renamed(Event, ByOperator):
         """The organization gave it another name; without any it has none."""
@@ -543,10 +531,7 @@ class Link(Refundable):
     name: Sealed | None
     activations: dict[UUID, Activation]
     left_over: dict[str, int]  # Ids at the network, and how often each was recorded.
-    notified_percent: dict[UUID, int]  # The highest percentage recorded for each activation.
-    notified_expiry: set[UUID]
-    plan_ends: dict[UUID, datetime]  # As the network showed them first.
-    plans_ended: set[UUID]
+    of_plans: dict[tuple[type[OfPlan], UUID], Any]  # The newest of each kind, by activation.
     stage: Stage = Stage.REQUESTED
     iccid: str | None = None
     sponsor_profile: SponsorProfile | None = None
@@ -781,20 +766,19 @@ class Link(Refundable):
         """Record each used-up share of a plan once, the lowest first, while the link is live."""
         assert activation_id in self.activations, activation_id
         for step in NOTIFIED_PERCENT:
-            if self.is_live and self.notified_percent.get(activation_id, 0) < step <= percent:
+            if self.is_live and self.notified_percent(activation_id) < step <= percent:
                 self.record(Link.UsageReached, cause, activation_id=activation_id, percent=step)
 
+    def notified_percent(self, activation_id: UUID) -> int:
+        newest = self.of_plans.get((Link.UsageReached, activation_id))
+        return newest.percent if newest is not None else 0
+
     def record_once(
-        self, event: type[Event], activation_id: UUID, cause: Cause, **facts: datetime
+        self, event: type[OfPlan], activation_id: UUID, cause: Cause, **facts: datetime
     ) -> None:
         """Record once that a plan of a live link has begun, ends soon or is over."""
         assert activation_id in self.activations, activation_id
-        known = {
-            Link.PlanStarted: self.plan_ends,
-            Link.ExpiryNear: self.notified_expiry,
-            Link.PlanEnded: self.plans_ended,
-        }
-        if self.is_live and activation_id not in known[event]:
+        if self.is_live and (event, activation_id) not in self.of_plans:
             self.record(event, cause, activation_id=activation_id, **facts)
 
     def rename(self, name: Sealed | None, cause: Cause) -> None:

@@ -38,17 +38,12 @@ class Notifications:
             iccid = network.notified(headers, body)
         except Forged:
             raise Unauthorized(FORGED) from None
-        link = None if iccid is None else self._holder(name, iccid)
-        if link is None or self._is_fresh(link):
+        link_id = None if iccid is None else holder_of(self.reads.log, (name,), iccid)
+        link = None if link_id is None else self.reads.log.find(Link, link_id)
+        if link is None or not link.is_visible or self._is_fresh(link):
             return
         if self.reads.read(link, cause, live=True).stale:
             raise NetworkUnavailable
-
-    def _holder(self, name: str, iccid: str) -> Link | None:
-        """Return the live link that has an eSIM of this network."""
-        link_id = holder_of(self.reads.log, (name,), iccid)
-        link = None if link_id is None else self.reads.log.find(Link, link_id)
-        return link if link is not None and link.is_visible else None
 
     def _is_fresh(self, link: Link) -> bool:
         reading = self.reads.readings.load([link.id]).get(link.id)

@@ -304,7 +304,7 @@ def record_plans(link: Link, usage: Usage | None, now: datetime, cause: Cause) -
         if over_at is not None and over_at <= now:
             link.record_once(Link.PlanEnded, activation_id, cause)
         elif over_at is not None:
-            is_near = ends_at is None or activation_id in link.notified_expiry
+            is_near = ends_at is None or (Link.ExpiryNear, activation_id) in link.of_plans
             coming.append(over_at if is_near else over_at - ENDS_SOON)
     return min(coming, default=None)
 
@@ -318,10 +318,11 @@ def _over_at(link: Link, plan: PlanUsage) -> datetime | None:
     if plan.expires_at is not None or not plan.is_expired:
         return plan.expires_at
     bought = plan.activation
-    if link.notified_percent.get(bought.id, 0) >= max(NOTIFIED_PERCENT):
+    if link.notified_percent(bought.id) >= max(NOTIFIED_PERCENT):
         return bought.bought_at
     earliest = bought.bought_at + timedelta(days=bought.plan.validity_days)
-    return link.plan_ends.get(bought.id, earliest)
+    started = link.of_plans.get((Link.PlanStarted, bought.id))
+    return started.expires_at if started is not None else earliest
 
 
 def usage_of(

@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache, partial, wraps
 from itertools import chain, takewhile
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -39,6 +39,7 @@ CONTESTED = "Others keep changing the same thing; try again."
 R = TypeVar("R", bound=Root)
 T = TypeVar("T")
 N = TypeVar("N", bound=LoadedFromNewest)
+P = ParamSpec("P")
 Insert = Callable[[Sequence[StoredEvent]], Sequence[int] | None]
 Around = Callable[[Insert, Sequence[StoredEvent]], Sequence[int] | None]
 LogRow = Sequence[Any]  # Position, stream id (perhaps as text), version, topic, state.
@@ -284,11 +285,12 @@ class Log(Application[UUID]):
 
     def contains(self, stored: Sequence[StoredEvent]) -> bool:
         """Tell whether exactly these events are all in the log; errors are raised as they are."""
-        return all(
-            (found := self._at_version(event))
-            and (found[0].topic, bytes(found[0].state)) == (event.topic, event.state)
-            for event in stored
-        )
+        for event in stored:
+            version = event.originator_version
+            found = self.recorder.select_events(event.originator_id, gt=version - 1, lte=version)
+            if [(each.topic, bytes(each.state)) for each in found] != [(event.topic, event.state)]:
+                return False
+        return True
 
     def overtaken(self, stored: Iterable[StoredEvent]) -> set[UUID | str]:
         """Return the streams in which the version of one of these events is taken.
@@ -310,10 +312,6 @@ class Log(Application[UUID]):
             return []
         may_block()
         return _query(self.recorder.select_newest, streams)  # type: ignore[attr-defined]  # Ours have this.
-
-    def _at_version(self, event: StoredEvent) -> Sequence[StoredEvent]:
-        version = event.originator_version
-        return self.recorder.select_events(event.originator_id, gt=version - 1, lte=version)
 
     def read(self, after: int, limit: int) -> list[Recorded]:
         """Return the next events after a position, in order, up to one that cannot be decoded.
@@ -534,6 +532,16 @@ def retry_on_conflict(attempt: Callable[[], T], otherwise: Exception | None = No
         with suppress(Conflict):
             return attempt()
     raise otherwise or ServiceUnavailable(CONTESTED)
+
+
+def retried(attempt: Callable[P, T]) -> Callable[P, T]:
+    """Make each call of a command one of `retry_on_conflict`."""
+
+    @wraps(attempt)
+    def run(*given: P.args, **named: P.kwargs) -> T:
+        return retry_on_conflict(lambda: attempt(*given, **named))
+
+    return run
 
 
 def predecessors(stored: Iterable[StoredEvent]) -> dict[UUID | str, int]:

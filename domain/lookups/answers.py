@@ -174,11 +174,9 @@ class Answers:
         found = self._cached(
             organization_id, [each for each in numbers if each not in odd], max_age
         )
-        return {**found, **{each: self._not_canonical(each) for each in odd}}
-
-    def _not_canonical(self, phone_number: str) -> Answer:
-        facts = NumberFacts(phone_number, valid=False)
-        return self._answer(Found(facts, NUMBERING_PLANS, free=True))
+        facts = (NumberFacts(each, valid=False) for each in odd)
+        wrong = (self._answer(Found(each, NUMBERING_PLANS, free=True)) for each in facts)
+        return {**found, **{each.facts.phone_number: each for each in wrong}}
 
     def _cached(
         self, organization_id: UUID, numbers: Sequence[str], max_age: timedelta | None = None

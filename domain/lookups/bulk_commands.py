@@ -100,7 +100,7 @@ class BulkJobs:
         with self.open_items.accept(request.organization_id, job.created.total_count) as accepting:
             each = {"price_per_lookup": format_amount(request.price_micros)}
             metadata = {"count": len(request.phone_numbers), **each}
-            charges = [job.debit(price, "Bulk number lookup", metadata)] if price else []
+            charges = job.debit(price, "Bulk number lookup", metadata)
             accepting.position = self.committer.commit_entries(
                 request.organization_id, charges, cause, job
             )

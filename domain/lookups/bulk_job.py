@@ -275,11 +275,7 @@ def refunds_of(
     job: BulkJob, refund: Repayment | None, count: int, reason: RefundReason
 ) -> list[Refund]:
     """Return the wallet's entry for the refund of an event; none for a free job."""
-    if refund is None:
-        return []
-    assert job.created.price is not None
-    facts = (reason, DESCRIPTIONS[reason], {"count": count})
-    return [job.credit(job.created.price, refund, *facts)]
+    return job.credit(job.created.price, refund, reason, DESCRIPTIONS[reason], {"count": count})
 
 
 def slice_count(created: BulkJob.Created) -> int:

@@ -137,7 +137,7 @@ class SingleLookup:
             return replayed
         with self.in_flight.slot(request.organization_id):  # A twin that waits holds a thread too.
             if self.leases is None:
-                return self._first(request, stream_id, cause)
+                return self._fresh(request, stream_id, cause)
             return self._alone(self.leases, request, stream_id, cause)
 
     def prepare(self, request: LookupRequest, cause: Cause) -> PendingLookup:
@@ -156,10 +156,10 @@ class SingleLookup:
             stream_id = number_lookup_id(request.organization_id, request.key)
         try:
             lookup, facts, at = self._decide(request, stream_id, cause)
-            [charge] = _charges_of(lookup)
+            charges = _charges_of(lookup)
             payer = wallet_id(request.organization_id)
             command = self.committer.prepare(
-                payer, lambda wallet: wallet.book([charge], at), lookup, is_first=is_first
+                payer, lambda wallet: wallet.book(charges, at), lookup, is_first=is_first
             )
         except Refused:  # The log may have more money; `run` reads it.
             raise WouldBlock from None
@@ -178,20 +178,9 @@ class SingleLookup:
             return replayed
         try:
             # The first request may have ended between our look and our lease.
-            return self._replay(request, stream_id) or self._first(request, stream_id, cause)
+            return self._replay(request, stream_id) or self._fresh(request, stream_id, cause)
         finally:
             leases.release(stream_id, holder)
-
-    def _first(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> LookupResult:
-        """Answer for a key that was free when we looked."""
-        try:
-            return self._fresh(request, stream_id, cause)
-        except Refused:
-            # The request that had the key before us may have spent the money that we lack.
-            replayed = self._replay(request, stream_id)
-            if replayed is None:
-                raise
-            return replayed
 
     def _claim(
         self, leases: Leases, request: LookupRequest, stream_id: UUID, holder: str
@@ -245,12 +234,14 @@ class SingleLookup:
         return found
 
     def _fresh(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> LookupResult:
-        lookup, facts, at = self._decide(request, stream_id, cause)
-        owner, charges = request.organization_id, _charges_of(lookup)
+        owner = request.organization_id
         try:
-            self.committer.commit_entries(owner, charges, at, lookup)
-        except Conflict:
-            replayed = self._replay(request, stream_id)
+            lookup, facts, at = self._decide(request, stream_id, cause)
+            self.committer.commit_entries(owner, _charges_of(lookup), at, lookup)
+        except (Conflict, Refused) as error:
+            # The request that had the key before us may have spent the money that we lack.
+            is_ours = request.key is None and isinstance(error, Refused)
+            replayed = None if is_ours else self._replay(request, stream_id)
             if replayed is None:
                 raise
             return replayed
@@ -302,5 +293,4 @@ class SingleLookup:
 
 
 def _charges_of(lookup: NumberLookup) -> list[Charge]:
-    price = lookup.answer.price
-    return [lookup.debit(price, "Number lookup", {})] if price is not None else []
+    return lookup.debit(lookup.answer.price, "Number lookup", {})

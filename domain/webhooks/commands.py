@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from domain.cause import Cause
 from domain.errors import KEY_ERASED, NotFound, refuse_other
 from domain.log.aggregate import Created
-from domain.log.log import Log, retry_on_conflict
+from domain.log.log import Log, retried
 from domain.personal import Sealed, Vault
 from domain.webhooks.endpoint import LASTING, Address, WebhookEndpoint, WebhookList, WebhookRequest
 from domain.webhooks.ports import message_id
@@ -58,14 +58,6 @@ class Failed(NamedTuple):
     find: Callable[[int], Sequence[UUID]]
 
 
-class Rotated(NamedTuple):
-    """An endpoint and the generation of its new secret; `replayed`: by an earlier request."""
-
-    endpoint: WebhookEndpoint
-    generation: Generation
-    replayed: bool
-
-
 @dataclass(frozen=True)
 class Webhooks:
     """Commands and reads of endpoints. The endpoint of another organization is NotFound.
@@ -78,14 +70,12 @@ class Webhooks:
     new_id: Callable[[], UUID]
     key_id: Callable[[], str | None]
 
+    @retried
     def register(self, draft: Draft, cause: Cause) -> tuple[WebhookEndpoint, bool]:
         """Register an endpoint; tell whether an earlier request with the key had done so.
 
         Raises WebhookLimit, and IdempotencyKeyReused for another request with the key.
         """
-        return retry_on_conflict(lambda: self._register(draft, cause))
-
-    def _register(self, draft: Draft, cause: Cause) -> tuple[WebhookEndpoint, bool]:
         owner, key = draft.organization_id, draft.key
         endpoint_id = WebhookEndpoint.id_of(owner, key) if key is not None else self.new_id()
         made = self.log.find(WebhookEndpoint, endpoint_id) if key is not None else None
@@ -166,29 +156,31 @@ class Webhooks:
                 sealed = self._seal(newest.organization_id, newest.id, wanted)
             newest.change(sealed, events, cause)
 
+    @retried
     def delete(self, endpoint: WebhookEndpoint, cause: Cause) -> WebhookEndpoint:
         """Delete an endpoint; doing it again changes nothing."""
+        newest = self.log.get(WebhookEndpoint, endpoint.id)
+        if not newest.is_deleted:
+            listed = self.log.get(WebhookList, WebhookList.id_of(newest.organization_id))
+            newest.record(WebhookEndpoint.Deleted, cause)
+            listed.record(WebhookList.Removed, cause, endpoint_id=newest.id)
+            self.log.append(newest, listed)
+        return newest
 
-        def attempt() -> WebhookEndpoint:
-            newest = self.log.get(WebhookEndpoint, endpoint.id)
-            if not newest.is_deleted:
-                listed = self.log.get(WebhookList, WebhookList.id_of(newest.organization_id))
-                newest.record(WebhookEndpoint.Deleted, cause)
-                listed.record(WebhookList.Removed, cause, endpoint_id=newest.id)
-                self.log.append(newest, listed)
-            return newest
+    def rotate_secret(
+        self, endpoint: WebhookEndpoint, key: str | None, cause: Cause
+    ) -> tuple[WebhookEndpoint, Generation, bool]:
+        """Give an endpoint a new secret, and return which; the old one still signs for a while.
 
-        return retry_on_conflict(attempt)
-
-    def rotate_secret(self, endpoint: WebhookEndpoint, key: str | None, cause: Cause) -> Rotated:
-        """Give an endpoint a new secret; the old one still signs for a while."""
+        Tells whether an earlier request with the key had done so.
+        """
 
         def rotate(newest: WebhookEndpoint) -> Facts:
             return {"generation": newest.rotate_secret(self.key_id(), cause).number}
 
         event, replayed = self._request(endpoint, WebhookRequest.RotationAsked, key, cause, rotate)
-        newest = self._newest(endpoint)
-        return Rotated(newest, newest.secrets[event.generation - 1], replayed)
+        newest = self.get(endpoint.organization_id, endpoint.id)
+        return newest, newest.secrets[event.generation - 1], replayed
 
     def test(self, endpoint: WebhookEndpoint, cause: Cause) -> UUID:
         """Ask for a test event; return the id of its delivery."""
@@ -222,6 +214,7 @@ class Webhooks:
         kind = WebhookRequest.RedeliveriesAsked
         return self._request(endpoint, kind, key, cause, find, since=failed.since)
 
+    @retried
     def _request(
         self,
         endpoint: WebhookEndpoint,
@@ -236,26 +229,20 @@ class Webhooks:
         `decide` may change the endpoint, and returns what the request says besides what was
         `given`. Raises IdempotencyKeyReused if something else was given with the key.
         """
-
-        def attempt() -> tuple[A, bool]:
-            newest, request_id = self._newest(endpoint), self.new_id()
-            if key is not None:
-                request_id = WebhookRequest.id_of(newest.organization_id, KEY_OF[kind], key)
-                if (earlier := self.log.find(WebhookRequest, request_id)) is not None:
-                    event: Any = earlier.asked
-                    differs = {name: getattr(event, name) != given[name] for name in given}
-                    refuse_other(webhook=event.endpoint_id != newest.id, **differs)
-                    return event, True
-            facts = decide(newest)
-            whose = {"organization_id": newest.organization_id, "endpoint_id": newest.id}
-            new = WebhookRequest.begin(kind, cause, request_id, **whose, **given, **facts)
-            self.log.append(newest, new)
-            return cast("A", new.asked), False
-
-        return retry_on_conflict(attempt)
-
-    def _newest(self, endpoint: WebhookEndpoint) -> WebhookEndpoint:
-        return self.get(endpoint.organization_id, endpoint.id)
+        newest = self.get(endpoint.organization_id, endpoint.id)
+        request_id = self.new_id()
+        if key is not None:
+            request_id = WebhookRequest.id_of(newest.organization_id, KEY_OF[kind], key)
+            if (earlier := self.log.find(WebhookRequest, request_id)) is not None:
+                event: Any = earlier.asked
+                differs = {name: getattr(event, name) != given[name] for name in given}
+                refuse_other(webhook=event.endpoint_id != newest.id, **differs)
+                return event, True
+        facts = decide(newest)
+        whose = {"organization_id": newest.organization_id, "endpoint_id": newest.id}
+        new = WebhookRequest.begin(kind, cause, request_id, **whose, **given, **facts)
+        self.log.append(newest, new)
+        return cast("A", new.asked), False
 
     def owned(self, organization_id: UUID, endpoint_id: UUID) -> WebhookEndpoint:
         """Return an endpoint, even a deleted one."""

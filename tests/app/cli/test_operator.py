@@ -199,7 +199,7 @@ def test_who_is_revoked_before_a_command_has_its_turn_does_nothing(
 def test_two_who_revoke_each_other_at_once_lock_nobody_out(boss: Shell) -> None:
     anna, hers = created(boss, "anna", "keys")
     with closing(boss.container()) as container:
-        first, change = container.operators.all()[0], container.log.change
+        first, change = next(container.operators.all()), container.log.change
 
         def meanwhile(*arguments: Any) -> Any:
             hers.run("operator", "revoke", first.id)
