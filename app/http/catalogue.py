@@ -216,7 +216,7 @@ def _load_plan(caller: Caller, given: Given[Any], plan_id: str) -> PlanRow:
 
 
 blueprint = Group("Plans", __name__, "plans", description=__doc__)
-blueprint.finds["plan_id"] = _load_plan
+blueprint.loaders["plan_id"] = _load_plan
 
 
 @blueprint.operation(

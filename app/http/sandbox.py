@@ -292,7 +292,7 @@ def _price_micros(given: Given[Any], owner: UUID) -> int:
 STATE: Final = example("The sandbox.", Sandbox)
 
 blueprint = Group("Sandbox", __name__, "links", description=__doc__, strict=True)
-blueprint.finds["identifier"] = load_link
+blueprint.loaders["identifier"] = load_link
 money = Group(
     "Sandbox money",
     __name__,

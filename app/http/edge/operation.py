@@ -83,7 +83,7 @@ class Operation:
     who: Callable[..., Any] = authenticate  # Finds the caller; others act for no organization.
     feature: Callable[..., None] | None = None  # Refuses a caller for whom it is off.
     # Finds what the path names, or raises NotFound, before the input is read.
-    resource: Callable[..., Any] | None = None  # None: as its group finds such a thing, if it does.
+    resource: Callable[..., Any] | None = None  # None: what its group loads such things by.
     query: type[Schema] | None = None
     body: type[Schema] | None = None  # None: nothing, or with POST at most an empty object.
     headers: type[Schema] | None = None
@@ -106,7 +106,7 @@ class Operation:
         self.view, self.name = view, view.__name__
         method, self.route = self.line.split()
         ids = re.findall("<(.*?)>", self.route)
-        self.resource = self.resource or self.group.finds.get(ids[-1] if ids else "")
+        self.resource = self.resource or self.group.loaders.get(ids[-1] if ids else "")
         if self.body is None and method == "POST" and self.group.scope is not None:
             self.body = Schema
         if self.key and self.headers is None:
@@ -118,8 +118,8 @@ class Operation:
         self.is_strict = self.buys or (self.group.strict and method != READ)
         self.described = self._described()
         # The decorators of flask-smorest wrap a function; this one only looks like theirs.
-        looks_like = self.group.doc(**self.described)(self._with_input(view))
-        serve = update_wrapper(partial(self._serve), looks_like)
+        documented = self.group.doc(**self.described)(self._with_input(view))
+        serve = update_wrapper(partial(self._serve), documented)
         named = [*map(in_path, ids)]
         self.group.add_url_rule(self.route, self.name, serve, methods=[method], parameters=named)
         self.group.operations.append(self)
@@ -270,8 +270,8 @@ class Group(flask_smorest.Blueprint):
     """flask-smorest's blueprint with one decorator more: `operation`, whose arguments are above.
 
     All its operations have one scope; without one they need no token. Where it is `strict`, those
-    that change something refuse unknown parameters. `finds` has for the last id in a path what
-    finds the thing. `webhooks` are what the group tells partners by itself, and `schemas` the
+    that change something refuse unknown parameters. `loaders` has by the last id in a path what
+    loads the thing. `webhooks` are what the group tells partners by itself, and `schemas` the
     bodies of that.
     """
 
@@ -287,7 +287,7 @@ class Group(flask_smorest.Blueprint):
         words = description.partition("\n\n")[0]
         super().__init__(name, import_name, description=words)
         self.scope, self.strict = scope, strict
-        self.finds: dict[str, Callable[..., Any]] = {}
+        self.loaders: dict[str, Callable[..., Any]] = {}
         self.operations: list[Operation] = []
         self.webhooks: dict[str, Any] = {}
         self.schemas: dict[str, Any] = {}

@@ -75,7 +75,7 @@ plans_blueprint = Group(
     "links",
     description="What runs on a link: plans are added for money and removed without.",
 )
-blueprint.finds["identifier"] = plans_blueprint.finds["identifier"] = load_link
+blueprint.loaders["identifier"] = plans_blueprint.loaders["identifier"] = load_link
 
 POLL_S: Final = "1"
 NOTIFICATION_BYTES_MAX = 16_384  # Many times what any network sends.

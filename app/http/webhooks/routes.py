@@ -235,7 +235,7 @@ def load_delivery(caller: Caller, given: Given[Any], webhook_id: str, delivery_i
 
 
 blueprint = Group("Webhooks", __name__, "webhooks", description=__doc__)
-blueprint.finds |= {"webhook_id": load_webhook, "delivery_id": load_delivery}
+blueprint.loaders |= {"webhook_id": load_webhook, "delivery_id": load_delivery}
 blueprint.webhooks, blueprint.schemas = message_docs.webhooks(), message_docs.schemas()
 
 _CHANGED: Final = RateLimited(CHANGED, retry_after_s=3_600)
