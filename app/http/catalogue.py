@@ -15,7 +15,6 @@ from app.http.edge.request import Given
 from app.security.authorization import Caller
 from domain import regions
 from domain.catalogue import plan
-from domain.catalogue.plan import COVERAGE_TYPES
 from domain.catalogue.supplied import NOTICES
 from domain.errors import NotFound
 from domain.money import format_amount
@@ -202,7 +201,7 @@ class PlanQuery(TopupQuery, PageQuery):
     """Which plans to list; an empty filter counts as absent."""
 
     region = choice(REGIONS, "Only with a country of this region.", "RegionCode", examples=["EU"])
-    coverage_type = choice(COVERAGE_TYPES, COVERAGE_TYPE, "CoverageType")
+    coverage_type = choice(plan.COVERAGE_TYPES, COVERAGE_TYPE, "CoverageType")
     sponsor_profile = Text("Only with the sponsor profile of this id or name.", validate=NO_NUL)
 
 
@@ -215,7 +214,7 @@ def _load_plan(caller: Caller, given: Given[Any], plan_id: str) -> PlanRow:
     return row.at(parts.clock())
 
 
-blueprint = Group("Plans", __name__, "plans", description=__doc__)
+blueprint = Group("Plans", "plans", description=__doc__)
 blueprint.loaders["plan_id"] = _load_plan
 
 

@@ -21,7 +21,7 @@ from projections.engine.shape import Moment, format_time, means
 READYZ, HEALTH = "/readyz", "/number-lookup/health"
 PROBES = (LIVEZ, READYZ, HEALTH)
 
-blueprint = Group("Health", __name__, description=__doc__)
+blueprint = Group("Health", description=__doc__)
 
 
 class Health(Struct):

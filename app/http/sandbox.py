@@ -291,11 +291,10 @@ def _price_micros(given: Given[Any], owner: UUID) -> int:
 
 STATE: Final = example("The sandbox.", Sandbox)
 
-blueprint = Group("Sandbox", __name__, "links", description=__doc__, strict=True)
+blueprint = Group("Sandbox", "links", description=__doc__, strict=True)
 blueprint.loaders["identifier"] = load_link
 money = Group(
     "Sandbox money",
-    __name__,
     "wallet",
     description="Play money, which the books keep apart.",
     strict=True,

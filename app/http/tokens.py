@@ -204,7 +204,7 @@ KEYS_PATH = "/.well-known/jwks.json"
 # Short, because a verifier that keeps the keys longer would not know a new key.
 SHARED = {"Cache-Control": "public, max-age=300"}
 
-blueprint = Group("Authentication", __name__, description=__doc__)
+blueprint = Group("Authentication", description=__doc__)
 
 _REFUSALS = (
     Problem(415, NOT_A_FORM),

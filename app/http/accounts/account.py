@@ -172,8 +172,8 @@ class RotateBody(Schema):
 EXAMPLE: Final = example("The account.", Account)
 
 KEYS: Final = "The API clients of your organization, for one that may renew and end them all."
-blueprint = Group("Account", __name__, "wallet", description=__doc__)
-clients_blueprint = Group("Clients", __name__, OF_KEYS, description=KEYS)
+blueprint = Group("Account", "wallet", description=__doc__)
+clients_blueprint = Group("Clients", OF_KEYS, description=KEYS)
 
 
 @blueprint.operation("GET /v1/account", reply=EXAMPLE)

@@ -51,7 +51,7 @@ class DepositBody(Schema):
     reference = one_line("Names the payment: the same one is booked once for an organization.")
 
 
-blueprint = Group("Deposits", __name__, "deposits", description=__doc__)
+blueprint = Group("Deposits", "deposits", description=__doc__)
 
 
 @blueprint.operation(

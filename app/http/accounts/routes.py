@@ -31,7 +31,7 @@ class TransactionPage(Page[Transaction]):
     """Transactions."""
 
 
-blueprint = Group("Wallet", __name__, "wallet", description=__doc__)
+blueprint = Group("Wallet", "wallet", description=__doc__)
 
 
 @blueprint.operation(

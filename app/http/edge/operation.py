@@ -276,16 +276,10 @@ class Group(flask_smorest.Blueprint):
     """
 
     def __init__(
-        self,
-        name: str,
-        import_name: str,
-        scope: str | None = None,
-        *,
-        description: str,
-        strict: bool = False,
+        self, name: str, scope: str | None = None, *, description: str, strict: bool = False
     ) -> None:
         words = description.partition("\n\n")[0]
-        super().__init__(name, import_name, description=words)
+        super().__init__(name, __name__, description=words)
         self.scope, self.strict = scope, strict
         self.loaders: dict[str, Callable[..., Any]] = {}
         self.operations: list[Operation] = []

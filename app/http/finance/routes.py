@@ -65,7 +65,7 @@ TOO_MANY = f"These are more than {ROWS_MAX:,} groups: ask for fewer days, or gro
 _ROWS: Final = statement_rows(convert(example_of(replies.Statement), replies.Statement))
 TABLE: Final = b"".join(csv_blocks(COLUMNS, _ROWS)).decode()
 
-blueprint = Group("Statements", __name__, "wallet", description=__doc__)
+blueprint = Group("Statements", "wallet", description=__doc__)
 
 
 @blueprint.operation(

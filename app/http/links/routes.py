@@ -68,10 +68,9 @@ from projections.engine.shape import amount_of, format_time, id_of
 from projections.models.plans import PlanFilter, PlanRow
 from projections.models.transactions import Transaction
 
-blueprint = Group("Links", __name__, "links", description=__doc__)
+blueprint = Group("Links", "links", description=__doc__)
 plans_blueprint = Group(
     "Plans of links",
-    __name__,
     "links",
     description="What runs on a link: plans are added for money and removed without.",
 )

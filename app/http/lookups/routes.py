@@ -37,7 +37,6 @@ from app.http.lookups.input import (
 from app.http.lookups.replies import ANSWER, lookup_reply
 from app.security.authorization import Caller
 from domain import errors
-from domain.errors import NumberLookupDisabled
 from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import LookupRequest, LookupResult
@@ -47,7 +46,7 @@ from projections.models.jobs import STATUSES, JobCounts, row_of
 def require_lookup(caller: Caller, given: Given[None]) -> None:
     """Raise NumberLookupDisabled while lookups are off, for everybody or for the caller."""
     if not (given.parts.settings.number_lookup_enabled and caller.lookup_enabled):
-        raise NumberLookupDisabled
+        raise errors.NumberLookupDisabled
 
 
 LOOKUP = "/number-lookup"
@@ -55,7 +54,6 @@ POLL_S = "1"
 
 blueprint = Group(
     "Number lookup",
-    __name__,
     "lookup",
     description="Country, validity and carrier of phone numbers: one at once, or many as a "
     "job. When a lookup has a price, every answer is charged, also a repeated one.",

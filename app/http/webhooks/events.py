@@ -219,7 +219,7 @@ class Waiter:
             self._given.give_back()
 
 
-blueprint = Group("Events", __name__, "webhooks", description=__doc__)
+blueprint = Group("Events", "webhooks", description=__doc__)
 
 
 @blueprint.operation(

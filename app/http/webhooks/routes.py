@@ -234,7 +234,7 @@ def load_delivery(caller: Caller, given: Given[Any], webhook_id: str, delivery_i
     return found
 
 
-blueprint = Group("Webhooks", __name__, "webhooks", description=__doc__)
+blueprint = Group("Webhooks", "webhooks", description=__doc__)
 blueprint.loaders |= {"webhook_id": load_webhook, "delivery_id": load_delivery}
 blueprint.webhooks, blueprint.schemas = message_docs.webhooks(), message_docs.schemas()
 
