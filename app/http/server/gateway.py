@@ -103,8 +103,9 @@ class Gateway:
             await send(_start_of(reply.status, reply.headers))
             await send({"type": "http.response.body", "body": reply.body})
 
-    def expire(self) -> None:
-        """End work that has waited too long for its outcome."""
+    def on_second(self, connections: int) -> None:
+        """Count the connections, and end work that has waited too long for its outcome."""
+        self._loop_of().count(connections)
         now_s = time.monotonic()
         for pending, since_s in [*self._waiting.values()]:
             pending.expire(now_s - since_s)

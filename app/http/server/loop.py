@@ -86,7 +86,7 @@ class Loop:
     ) -> None:
         settings = container.settings
         self.app, self._edge, self._started, self._probes = app, edge, started, probes
-        self._parts = container
+        self._parts, self.count = container, container.metrics.connections.set
         self._address = partial(caller_address, proxies=settings.trusted_proxies)
         paths = {TOKEN_PATH, *settings.further_token_paths}  # Refusals there have another shape.
         self._token_paths = paths | {settings.path_prefix + each for each in paths}
