@@ -103,7 +103,6 @@ def may_wait(command: Callable[..., Said]) -> Callable[..., Said]:
     return run
 
 
-org_argument = id_argument("organization_id")
 client_argument = click.argument("client_id", metavar="ID")
 price_option = click.option(
     "--price",
@@ -205,7 +204,7 @@ def list_organizations(session: Session) -> list[Facts]:
 
 
 @org.command("set", right="money")
-@org_argument
+@id_argument("organization_id")
 @click.option(
     "--status", type=click.Choice(get_args(Status)), help="Whether its requests are accepted."
 )

@@ -41,7 +41,6 @@ from projections.engine.shape import pick
 TREE = TreeBuilder.name
 Row = dict[str, Any]
 Choice = Literal["before", "number", "link", "lookup", "job"]
-CHOICES: Sequence[Choice] = get_args(Choice)
 
 SAID: Mapping[Kind, str] = {
     "signing": "Every token that it has signed is refused: {clients} clients need new tokens.",
@@ -281,7 +280,7 @@ def erase_data(
 def _chosen(given: dict[str, Any], organization_id: UUID | None) -> Choice:
     from app.http.lookups.input import is_e164  # noqa: PLC0415  # Only this loads Flask.
 
-    chosen = [name for name in CHOICES if given[name] is not None]
+    chosen: list[Choice] = [name for name in get_args(Choice) if given[name] is not None]
     if len(chosen) != 1 or (chosen == ["number"] and organization_id is None):
         misuse("name one of --before, --number (with --org), --link, --lookup and --job")
     if chosen == ["number"] and not is_e164(given["number"]):

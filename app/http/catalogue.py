@@ -44,9 +44,8 @@ RegionCode = Annotated[
         **one_of("RegionCode", regions.REGIONS),
     ),
 ]
-NOTICE: Final = means(**one_of("Notice", NOTICES, MORE_MAY_COME), example="manual_apn")
 Notices = Annotated[
-    list[Annotated[str, NOTICE]],
+    list[Annotated[str, means(**one_of("Notice", NOTICES, MORE_MAY_COME), example="manual_apn")]],
     means(
         "What its traveller must know: an identity check comes before its use (`identity_check`), "
         "its time begins at the installation (`starts_at_installation`), it has voice and text "
