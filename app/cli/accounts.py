@@ -704,8 +704,7 @@ def rotate_key(session: Session, operator_id: UUID, **_: bool) -> Said:
     record_pepper(container)
     cause, key_hash = session.cause, container.secret_hasher.hash(key)
     permit = container.accounts.approvals.permit
-    rotated = container.operators.rotate_key(operator_id, key_hash, cause, permit)
-    return _with_key(rotated, key)
+    return _with_key(container.operators.rotate_key(operator_id, key_hash, cause, permit), key)
 
 
 @operator.command("revoke", right="keys")

@@ -164,10 +164,9 @@ def show_link(session: Session, identifier: UUID | str) -> Said:
 
 def _link_line(row: LinkRow) -> Facts:
     """Return the facts that fit on one line."""
-    status = ENDED if row.status == UNLISTED else row.status
     plans = [each.plan.name for each in row.current_activations]
     names = "id organization name iccid status plans created_at"
-    return pick(names, row, status=status, plans=plans)
+    return pick(names, row, status=ENDED if row.status == UNLISTED else row.status, plans=plans)
 
 
 def _read_all(container: Container, organization_id: UUID | None) -> Iterator[LinkRow]:

@@ -198,8 +198,7 @@ def holder_of_key(container: Container) -> Operator | None:
     named = operator_of(key)
     holder = container.log.find(Operator, named) if named is not None else None
     hasher = container.secret_hasher
-    hashes = [holder.key_hash] if holder is not None else []
-    used = hasher.matches(key, hashes)
+    used = hasher.matches(key, [holder.key_hash] if holder is not None else [])
     if used is None or holder is None:
         refuse("OPERATOR_KEY is the key of no operator; it may have been replaced or revoked")
     if hasher.is_outdated(used):

@@ -72,9 +72,8 @@ def _refuses(reply: Struct, name: str, description: str) -> dict[str, Any]:
     (refused,) = error_responses([UNAVAILABLE]).values()
     either = [ref(each.__name__) for each in (type(reply), RetryError)]
     blueprint.schemas[name] = {"anyOf": either}
-    media = {"schema": name, "example": to_builtins(reply)}
     summary = {"description": f"{description} An error where too many requests wait."}
-    content = {"content": {"application/json": media}}
+    content = {"content": {"application/json": {"schema": name, "example": to_builtins(reply)}}}
     return {"responses": {503: refused | summary | content}}
 
 

@@ -278,8 +278,7 @@ class Group(flask_smorest.Blueprint):
     def __init__(
         self, name: str, scope: str | None = None, *, description: str, strict: bool = False
     ) -> None:
-        words = description.partition("\n\n")[0]
-        super().__init__(name, __name__, description=words)
+        super().__init__(name, __name__, description=description.partition("\n\n")[0])
         self.scope, self.strict = scope, strict
         self.loaders: dict[str, Callable[..., Any]] = {}
         self.operations: list[Operation] = []

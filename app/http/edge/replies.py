@@ -306,8 +306,7 @@ def oauth_body(error: Refused) -> OAuthError:
 def json_response(
     body: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    encoded = msgspec.json.encode(body)
-    return Response(encoded, status, headers, content_type="application/json")
+    return Response(msgspec.json.encode(body), status, headers, content_type="application/json")
 
 
 def wait_for(parts: Container, name: str) -> bool:

@@ -174,8 +174,8 @@ def create_link(caller: Caller, given: Given[None]) -> Answer:
 
 def _new(given: Given[Any], link: Link) -> replies.NewLink:
     price, parts = link.requested.price, given.parts
-    reading = parts.link_readings.read(link, given.cause(parts.clock()), live=False)
-    shown = link_data(parts, reading)
+    cause = given.cause(parts.clock())
+    shown = link_data(parts, parts.link_readings.read(link, cause, live=False))
     return replies.NewLink(
         **asdict(shown) | {"lpa_profile": shown.lpa_profile or ""},
         activation_url=shown.apple_activation_url,
@@ -356,9 +356,8 @@ def hand_over_link(_: Caller, given: Given[Link]) -> Answer:
     )
     base = reached(parts.settings.base)
     url = None if replayed else f"{base}{traveller.PATH}{address_of(made.id, secret)}"
-    shown = replies.Handover(url=url, expires_at=format_time(made.made.until))
     headers = {"Location": f"{base}/v1/links/{link.id}", **replay_headers(replayed)}
-    return Answer(shown, 201, headers)
+    return Answer(replies.Handover(url=url, expires_at=format_time(made.made.until)), 201, headers)
 
 
 @blueprint.operation(
@@ -409,9 +408,8 @@ def read_network_status(_: Caller, given: Given[Link]) -> replies.NetworkStatus:
     Where it cannot be reached, what it said last is shown, and `meta.stale` is true.
     """
     found = given.parts.link_readings.status(given.found, live=given.query["live"])
-    shown = replies.show_status(given.found, found.status, cached=found.is_stored)
     given.stale = found.is_stale
-    return shown
+    return replies.show_status(given.found, found.status, cached=found.is_stored)
 
 
 _PARTLY: Final[tuple[str, str]] = ("4.50 USD has been refunded", "what was done before it stays")

@@ -104,8 +104,7 @@ class QueryNumber(PhoneNumber):
     """A number in a query; decoding turns an unencoded `+` into a space."""
 
     def read(self, value: Any) -> str:
-        meant = f"+{value[1:]}" if value.startswith(" ") else value
-        return super().read(meant)
+        return super().read(f"+{value[1:]}" if value.startswith(" ") else value)
 
 
 class LookupQuery(Schema):

@@ -181,8 +181,7 @@ def charge_of(row: JobCounts, refunded_micros: int) -> JobCharge | None:
     if row.transaction_id is None or row.currency is None:
         return None
     amount = format_amount(row.total_count * row.item_price_micros)
-    refunded = format_amount(refunded_micros)
-    return JobCharge(row.transaction_id, amount, row.currency, refunded)
+    return JobCharge(row.transaction_id, amount, row.currency, format_amount(refunded_micros))
 
 
 def _settle(

@@ -259,8 +259,7 @@ def list_events(caller: Caller, given: Given[None]) -> Answer:
         for each in shown
     ]
     page = EventPage(events, cursor_at(owner, last), len(found) > len(shown))
-    waits = query["wait"] and not events
-    return Answer(page, later=Waiter(given, until) if waits else None)
+    return Answer(page, later=Waiter(given, until) if query["wait"] and not events else None)
 
 
 def known_until(parts: Container) -> int | None:

@@ -314,8 +314,7 @@ def change_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Webhook:
     What is left out stays as it is. One that was disabled is told what happens after it was
     enabled again.
     """
-    changes = Changes(**given.body)
-    return _known(given.parts.webhooks.change(given.found, changes, given.cause()))
+    return _known(given.parts.webhooks.change(given.found, Changes(**given.body), given.cause()))
 
 
 @blueprint.operation(
@@ -355,8 +354,7 @@ def send_test_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Answer:
 
     Whatever types it is told of. It is sent once; what came of it stands in the deliveries.
     """
-    made = given.parts.webhooks.test(given.found, given.cause())
-    return _accepted(given.found.id, Asked(made))
+    return _accepted(given.found.id, Asked(given.parts.webhooks.test(given.found, given.cause())))
 
 
 @blueprint.operation(
