@@ -58,9 +58,8 @@ from projections.models.proposals import DECIDED
 from projections.models.wallets import WalletRow
 
 HOUR = timedelta(hours=1)
-NO_CHARGES = {"refund", *BOOKED}
-OF_ADJUSTMENTS = (Adjustment.Approved, Adjustment.Rejected)  # Of earlier releases.
-DECISIONS = (Proposal.Granted, *DECIDED, *OF_ADJUSTMENTS)
+# Those of adjustments are of earlier releases.
+DECISIONS = (Proposal.Granted, *DECIDED, Adjustment.Approved, Adjustment.Rejected)
 SHOWN_ONCE = "The secret is not kept and cannot be shown again."
 KEY_IS_KNOWN = (
     "The key is not kept and cannot be shown again. You have seen it, so its holder should now run "
@@ -569,7 +568,7 @@ def _charged_for(session: Session, transaction_id: UUID) -> tuple[UUID, Metadata
     found = session.read(session.container.transactions.get, transaction_id)
     if found is None:
         refuse(f"there is no transaction {transaction_id}")
-    if found.kind in NO_CHARGES:
+    if found.kind in {"refund", *BOOKED}:
         refuse(f"this transaction is no charge but a {found.kind}")
     return UUID(found.reference.id), found.metadata
 

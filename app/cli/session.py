@@ -44,7 +44,6 @@ P = ParamSpec("P")
 LOCK_WAIT_S = 10.0  # Most commands take a fraction of a second.
 LOCK_POLL_S = 0.05
 DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
-OTHER_ERRORS = (ForOperator, Poisoned, Stopped, Refused, Conflict, OSError)
 
 
 class Session:
@@ -181,7 +180,7 @@ def installation(on: State, load_settings: Callable[[], Settings]) -> Iterator[C
         finally:
             container.operators_lock.release()
             container.close()
-    except OTHER_ERRORS as error:
+    except (ForOperator, Poisoned, Stopped, Refused, Conflict, OSError) as error:
         raise click.ClickException(_line(error)) from error
 
 

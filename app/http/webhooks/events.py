@@ -42,7 +42,6 @@ WAITING_MAX, WAITING_OF_ONE_MAX = 1_000, 20
 WAITERS = "waiters"  # The key of `Waiters` among the extensions of the application.
 NOT_A_CURSOR = "Must be a `next` that your organization was given; leave it out to begin."
 ALL = (*TYPES, TEST)
-NOT_TYPES = f"Must be some of these, with commas between them: {', '.join(ALL)}."
 NOT_YOURS = "Is none of your endpoints."
 
 # Of each read model, by the number of an organization: of which types.
@@ -83,7 +82,7 @@ class EventQuery(Query):
     types = Names(
         "Only of these types, with commas between them.",
         ALL,
-        NOT_TYPES,
+        f"Must be some of these, with commas between them: {', '.join(ALL)}.",
         load_default=lambda: (),
         type="string",
         pattern=f"^(({_NAMES})(,({_NAMES}))*)?$",
