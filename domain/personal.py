@@ -46,11 +46,9 @@ class Vault(Protocol):
         together. Raises ServiceUnavailable when the key store cannot be reached, ValueError for a
         key that has been erased.
         """
-        ...
 
     def open(self, organization_id: UUID, subject: UUID, sealed: Sealed) -> bytes | None:
         """Return the clear bytes, or None when their key has been erased."""
-        ...
 
 
 def in_clear(text: str | None) -> Sealed | None:

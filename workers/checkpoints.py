@@ -38,7 +38,6 @@ class Sink(Protocol):
 
     def put(self, name: str, note: str) -> None:
         """Keep a note under a name; safe to repeat. Raises NotAccepted."""
-        ...
 
 
 @dataclass(eq=False)

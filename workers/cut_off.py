@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 class CutOff:
     """Tells the database's time and what speaks against it.
 
-    `shared_clock` is the database's clock. `wall` and `monotonic` are the clocks of this machine,
-    `started` what they said when the process started. `check` compares the two machines and says
-    what is wrong.
+    `shared_clock` is the database's clock, that of this machine where it has none. `wall` and
+    `monotonic` are the clocks of this machine, `started` what they said when the process started.
+    `check` compares the two machines and says what is wrong.
     """
 
     shared_clock: Clock
@@ -37,10 +37,6 @@ class CutOff:
     monotonic: Callable[[], float]
     started: tuple[datetime, float]  # Nobody has set the clock of this machine since.
     _said: str | None = field(default=None, init=False)
-
-    def now(self) -> datetime:
-        """Return the time of the database; that of this machine where it has none."""
-        return self.shared_clock()
 
     def doubt(self) -> str | None:
         """Say why nothing may be done for ever by the present time; None if it may."""

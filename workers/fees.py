@@ -66,7 +66,7 @@ class MonthlyFees:
         self.counters.forget(FEES)
         if self.cut_off.is_doubted():
             return
-        month = month_of(self.cut_off.now() - COMMITTED_WITHIN)
+        month = month_of(self.cut_off.shared_clock() - COMMITTED_WITHIN)
         if month != self._month:
             self._open(month)
         failures, unsettled = 0, [*islice(self._settled, most)]
@@ -119,17 +119,17 @@ class MonthlyFees:
 
         A fee that cannot be paid holds up later ones of its organization, and nobody else's.
         """
-        now, failures = self.cut_off.now(), 0
+        now, failures = self.cut_off.shared_clock(), 0
         skipped = {key for key, *_ in self.counters.claims(FEES)}
         fees = self.database.read(self.due_list.fees, now, skipped, most)
         for fee in fees:
-            until = self.cut_off.now() + LEASE
+            until = self.cut_off.shared_clock() + LEASE
             if fee.owner in skipped or not self.counters.claim(FEES, fee.owner, self._me, until):
                 skipped.add(fee.owner)
                 continue
             if (rest := self._charge(fee)) is not None:
                 skipped.add(fee.owner)
-                until = self.cut_off.now() + rest
+                until = self.cut_off.shared_clock() + rest
                 self.counters.move(FEES, [fee.owner], self._me, None, until)
             failures = failures + 1 if rest == PAUSE else 0
             if failures == FAILURES_MAX:
@@ -137,24 +137,22 @@ class MonthlyFees:
 
     def _charge(self, due: Due) -> timedelta | None:
         """Charge a fee; if that cannot be, return how long to leave its organization alone."""
+        owner, month = UUID(due.owner.split()[1]), ""
         try:
-            return self._pay(self.log.get(MonthlyFee, due.id))
-        except Exception:
-            logger.exception("the monthly fee of %s failed", UUID(due.owner.split()[1]))
-            return PAUSE
-
-    def _pay(self, fee: MonthlyFee) -> timedelta | None:
-        owner, month = fee.due.organization_id, fee.due.month
-        try:
+            fee = self.log.get(MonthlyFee, due.id)
+            month = fee.due.month
             if self.billing.charge(fee, self._cause(month)):
                 logger.info("the fee of %s was charged to %s", month, owner)
         except (InsufficientBalance, BillingNotConfigured) as refusal:
             logger.info("%s owes the fee of %s: %s", owner, month, refusal)
             return RETRY
+        except Exception:
+            logger.exception("the monthly fee of %s failed", owner)
+            return PAUSE
         return None
 
     def _cause(self, month: str) -> Cause:
-        return Cause(self.cut_off.now(), f"monthly-fee-{month}")
+        return Cause(self.cut_off.shared_clock(), f"monthly-fee-{month}")
 
 
 def request_round(publisher: Publisher) -> None:

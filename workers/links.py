@@ -57,7 +57,6 @@ class Creating(Worked[Link, S]):
     new_id: Callable[[], UUID]
 
     def lpa(self, link: Link, iccid: str) -> Sealed:
-        """Return the sealed activation code of an eSIM."""
         timeout_s = self.left_s(link.requested.deadline)
         code = self.networks.of(link.network).lpa(iccid, timeout_s=timeout_s)
         month, clear = month_of(self.clock()), code.as_text().encode()
@@ -163,14 +162,9 @@ class CreateEndpoint(Creating[Made]):
                     esim = self.log.find(Esim, Esim.id_of(network.name, each))
                     if esim is None or esim.link_id is None:
                         yield profile, each, esim
-                    elif self._is_spent(esim.link_id):
-                        over += network.skip_esim(each)
+                    elif (holder := self.log.find(Link, esim.link_id)) and holder.ended:
+                        over += network.skip_esim(each)  # It is never free again.
                 page += over < len(found)  # If all were passed over, this page now has others.
-
-    def _is_spent(self, link_id: UUID) -> bool:
-        """Tell whether the link that holds an eSIM has ended, so that it is never free again."""
-        holder = self.log.find(Link, link_id)
-        return holder is not None and holder.ended is not None
 
     def look_up(self, work: Link, timeout_s: float) -> Made | None:
         assert work.iccid is not None

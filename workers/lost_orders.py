@@ -5,13 +5,7 @@ from dataclasses import dataclass
 
 from domain.cause import Cause, Clock
 from domain.links.esim import Esim
-from domain.links.lost_order import (
-    LostOrder,
-    claim,
-    is_claimed,
-    is_of,
-    search_span,
-)
+from domain.links.lost_order import LostOrder, claim, is_claimed, is_of, search_span
 from domain.links.networks import Networks
 from domain.log.log import Log
 from workers.driving import CALL, by_order

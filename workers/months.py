@@ -39,7 +39,7 @@ class MonthEnd:
 
     def run(self) -> int:
         """Close at most MONTHS_MAX months that are over; return how many were closed."""
-        now = self._cut_off.now()
+        now = self._cut_off.shared_clock()
         open_month = month_of(now - SETTLES_AFTER)
         if self._done == open_month:
             return 0
@@ -53,7 +53,7 @@ class MonthEnd:
 
     def overdue(self) -> list[str]:
         """Return the months that ended over an hour ago and are not closed."""
-        open_month = month_of(self._cut_off.now() - SETTLES_AFTER - OVERDUE_AFTER)
+        open_month = month_of(self._cut_off.shared_clock() - SETTLES_AFTER - OVERDUE_AFTER)
         newest = month_of(first_instant(open_month) - timedelta(days=1))
         if self._log.find(Month, Month.id_of(newest)) is not None:
             return []  # Months are closed in order, so all are.
@@ -64,7 +64,7 @@ class MonthEnd:
 
         Then the clock is believed again.
         """
-        now = self._cut_off.now()
+        now = self._cut_off.shared_clock()
         if now < first_instant(next_month(month)):
             message = f"month {month} has not ended by the clock of the database ({now:%Y-%m-%d})"
             raise NotPossible(message)
@@ -80,7 +80,7 @@ class MonthEnd:
 
     def closed_too_early(self) -> str | None:
         """Return the present month if it is closed, although it has not ended."""
-        present = month_of(self._cut_off.now())
+        present = month_of(self._cut_off.shared_clock())
         return None if self._log.find(Month, Month.id_of(present)) is None else present
 
     def _not_closed(self, open_month: str) -> Iterator[str]:

@@ -39,7 +39,6 @@ class Schedule:
         self._due = {each.name: now + first_s for each, first_s in firsts}
 
     def tick(self) -> None:
-        """Run every task that is due."""
         for task in self._tasks:
             if time.monotonic() < self._due[task.name]:
                 continue

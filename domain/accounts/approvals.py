@@ -143,14 +143,12 @@ class Proposal(Root):
         return cls.begin(cls.Made, cause, derive_id("proposal", *names), kind=kind, **facts)
 
     def approve(self, cause: Cause, operators: Operators) -> None:
-        """Agree to what somebody else wants."""
         self._refuse_decided("proposed")
         operators.require_two(self.proposed_by, cause.actor)
         with_secret = self.made.kind in WITH_SECRET
         self.record(self.Granted if with_secret else self.Approved, cause)
 
     def reject(self, cause: Cause) -> None:
-        """Decide that it never happens."""
         self._refuse_decided("proposed", "granted")
         self.record(self.Rejected, cause)
 

@@ -8,13 +8,7 @@ from itertools import takewhile
 from typing import Any, Literal, NoReturn
 from uuid import UUID
 
-from domain.accounts.approvals import (
-    ApprovalLimit,
-    Approvals,
-    Kind,
-    Proposal,
-    WaitsForApproval,
-)
+from domain.accounts.approvals import ApprovalLimit, Approvals, Kind, Proposal, WaitsForApproval
 from domain.accounts.committer import Change, Committer
 from domain.accounts.currency import Currency
 from domain.accounts.organization import (

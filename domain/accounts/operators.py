@@ -99,17 +99,14 @@ class Operator(Root):
         return self.key.actor == self.actor
 
     def rotate_key(self, key_hash: str, cause: Cause) -> None:
-        """Replace the key; the one before it is refused at once."""
         self._refuse_revoked()
         self.record(self.KeyRotated, cause, key_hash=key_hash)
 
     def rehash_key(self, old_hash: str, key_hash: str, cause: Cause) -> None:
-        """Keep the key under a newer pepper, unless it has been replaced meanwhile."""
         if old_hash == self.key_hash and not self.revoked:
             self.record(self.KeyRehashed, cause, key_hash=key_hash)
 
     def revoke(self, cause: Cause) -> None:
-        """Refuse this operator for ever; doing it again changes nothing."""
         if not self.revoked:
             self.record(self.Revoked, cause)
 
@@ -225,15 +222,13 @@ class Operators:
             if cause.actor != newest.actor and NEED_TWO.intersection(newest.may):
                 self.log.append(*permit("key", cause, subject=str(operator_id)), newest)
 
-        return self._change(operator_id, rotate)
+        return self.log.update(self.get(operator_id), rotate)
 
     def revoke(self, operator_id: UUID, cause: Cause) -> Operator:
         """Revoke an operator; raises NotPossible for the last one who can create others."""
+        revoked = self.get(operator_id)
         others = (each.manages for each in self.all() if each.id != operator_id)
-        if self.get(operator_id).manages and not any(others):
+        if revoked.manages and not any(others):
             message = f"this is the last operator with the right {MANAGES}: create another first"
             raise NotPossible(message)
-        return self._change(operator_id, lambda newest: newest.revoke(cause))
-
-    def _change(self, operator_id: UUID, change: Callable[[Operator], None]) -> Operator:
-        return self.log.update(self.get(operator_id), change)
+        return self.log.update(revoked, lambda newest: newest.revoke(cause))

@@ -167,7 +167,6 @@ class Organization(Root):
         return cls.begin(cls.Registered, cause, organization_id, **general | facts)
 
     def change_status(self, status: Status, cause: Cause) -> None:
-        """Change the status; setting the present one again changes nothing."""
         events: dict[Status, type[Root.Event]] = {
             "active": self.Activated,
             "suspended": self.Suspended,
@@ -177,7 +176,6 @@ class Organization(Root):
             self.record(events[status], cause)
 
     def change_price(self, price_micros: int | None, cause: Cause) -> None:
-        """Set the organization's own price per lookup; None returns to the general price."""
         if price_micros != self.price_micros:
             self.record(self.PriceChanged, cause, price_micros=price_micros)
 
@@ -211,17 +209,14 @@ class Organization(Root):
             )
 
     def set_rate_limit(self, per_minute: int | None, cause: Cause) -> None:
-        """Set how many requests a minute it may send; None returns to the general limit."""
         if per_minute != self.rate_limit_per_minute:
             self.record(self.RateLimitSet, cause, per_minute=per_minute)
 
     def set_spending_limit(self, limit_micros: int | None, cause: Cause) -> None:
-        """Set what it may spend in a month; None lets it spend all that it has."""
         if limit_micros != self.spending_limit_micros:
             self.record(self.SpendingLimitSet, cause, limit_micros=limit_micros)
 
     def set_brand(self, colour: str | None, logo: str | None, cause: Cause) -> None:
-        """Set how its travellers' pages look, as `BrandSet` has it."""
         if (colour, logo) != (self.brand_colour, self.brand_logo):
             self.record(self.BrandSet, cause, colour=colour, logo=logo)
 
@@ -340,13 +335,11 @@ class ApiClient(Root):
         )
 
     def rehash_secret(self, old_hash: str, secret_hash: str, cause: Cause) -> None:
-        """Keep a secret under a newer pepper, unless it has been replaced meanwhile."""
         if old_hash in self.secret_hashes:
             hashes = {"old_hash": old_hash, "secret_hash": secret_hash}
             self.record(self.SecretRehashed, cause, client_id=self.client_id, **hashes)
 
     def revoke(self, cause: Cause) -> None:
-        """Refuse this client for ever; doing it again changes nothing."""
         if not self.revoked:
             whose = {"client_id": self.client_id, "organization_id": self.organization_id}
             self.record(self.Revoked, cause, **whose)

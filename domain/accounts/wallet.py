@@ -74,7 +74,6 @@ class Refund(Entry, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=4_096)  # Every charge asks for it.
 def wallet_id(organization_id: UUID) -> UUID:
-    """Return the stream of the organization's only wallet."""
     return derive_id("wallet", organization_id)
 
 
@@ -166,8 +165,6 @@ class Wallet(LoadedFromNewest):
         reason: RefundReason | None = field(default=None, kw_only=True)
 
     class Reversed(Moved):
-        """A deposit went back to who had paid it."""
-
         TOPIC = "wallet.reversed"
         IS_DEBIT = True
 

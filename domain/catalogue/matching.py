@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from uuid import UUID
 
 from domain.accounts.organization import Organization
@@ -81,7 +82,7 @@ class _Matching:
             self._of_any_network.setdefault(key._replace(network=None), []).extend(plan_ids)
         self._by_key: dict[PlanKey, PlanEntry] = {}
         self._by_id: dict[UUID, PlanEntry] = {}
-        self._organizations: dict[UUID, bool] = {}
+        self._is_organization = cache(lambda owner: log.find(Organization, owner) is not None)
 
     def of(self, entry: PlanEntry) -> Match:
         stream_id = entry.id or self._known_as(entry)
@@ -139,9 +140,3 @@ class _Matching:
             )
             raise Wrong((("id",), message))
         return found
-
-    def _is_organization(self, organization_id: UUID) -> bool:
-        if organization_id not in self._organizations:
-            found = self._log.find(Organization, organization_id)
-            self._organizations[organization_id] = found is not None
-        return self._organizations[organization_id]

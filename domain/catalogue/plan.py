@@ -178,7 +178,6 @@ class Plan(Root):
         enabled: bool = True,
         excluded: Sequence[UUID] = (),
     ) -> Self:
-        """Put a plan into the catalogue."""
         assert organization_id is None or not excluded, "only a global plan excludes"
         assert not (enabled and terms.unpriced), "nobody can buy what has no price"
         return cls.begin(

@@ -96,7 +96,6 @@ class Synced:
 
     @property
     def changed(self) -> list[Plan]:
-        """The plans with new events."""
         return [*self.created, *self.updated]
 
 

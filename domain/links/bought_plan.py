@@ -30,7 +30,6 @@ class BoughtPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def at_provider(self) -> ProviderPlan:
-        """The plan as the network needs it."""
         return ProviderPlan(
             self.provider_plan_id, self.data_mb, self.validity_days, tuple(self.countries)
         )

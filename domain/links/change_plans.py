@@ -13,13 +13,7 @@ from domain.accounts.committer import Committer
 from domain.accounts.wallet import Charge
 from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Cause, Clock
-from domain.errors import (
-    Conflict,
-    LinkBusy,
-    Refused,
-    ValidationFailed,
-    refuse_other,
-)
+from domain.errors import Conflict, LinkBusy, Refused, ValidationFailed, refuse_other
 from domain.links.bought_plan import BoughtPlan
 from domain.links.buying import (
     INCOMPATIBLE,

@@ -102,12 +102,7 @@ class LinkImport:
         return ImportedLinks(len(made), unchanged, tuple(lines))
 
     def _import(
-        self,
-        entry: LinkEntry,
-        terms: Mapping[UUID, PlanTerms],
-        cause: Cause,
-        *,
-        sealed: bool,
+        self, entry: LinkEntry, terms: Mapping[UUID, PlanTerms], cause: Cause, *, sealed: bool
     ) -> tuple[Link, Esim] | None:
         """Return the link of an entry with its eSIM; None if it was taken over already."""
         network, iccid = entry.network, entry.iccid

@@ -60,8 +60,6 @@ class Link(Refundable):
     KIND = "link"
 
     class Event(Root.Event):
-        """Every event of a link names its organization."""
-
         organization_id: UUID
 
     class Began(Event, Created):
@@ -313,8 +311,6 @@ class Link(Refundable):
             aggregate.changes = (*aggregate.changes, self.change_id)
 
     class PlanAdded(Event):
-        """A plan was added by a plan change."""
-
         TOPIC = "link.plan_added"
 
         change_id: UUID
@@ -329,8 +325,6 @@ class Link(Refundable):
             )
 
     class PlanRemoved(Event):
-        """A plan was removed by a plan change."""
-
         TOPIC = "link.plan_removed"
 
         change_id: UUID
@@ -367,14 +361,10 @@ class Link(Refundable):
         status: LinkStatus
 
     class Suspended(Event, ByOperator):
-        """The network has stopped the traffic, as intended."""
-
         TOPIC = "link.suspended"
         SETS = sets(status="suspended", open_call=None)
 
     class Reactivated(Event, ByOperator):
-        """The network carries traffic again, as intended."""
-
         TOPIC = "link.reactivated"
         SETS = sets(status="active", open_call=None)
 
@@ -420,8 +410,6 @@ class Link(Refundable):
         percent: int
 
     class ExpiryNear(OfPlan):
-        """It ends soon."""
-
         TOPIC = "link.expiry_near"
 
         expires_at: datetime
@@ -437,8 +425,6 @@ class Link(Refundable):
         TOPIC = "link.plan_ended"
 
     class Renamed(Event, ByOperator):
-        """The organization gave it another name; without any it has none."""
-
         TOPIC = "link.renamed"
 
         name: str | None
@@ -718,21 +704,18 @@ class Link(Refundable):
             self.record(Link.PlanLeftOver, cause, addon_id=addon_id, plan=plan, cost=cost)
 
     def add_plan(self, activation_id: UUID, plan: BoughtPlan, addon: Addon, cause: Cause) -> None:
-        """Note that the open change has put a plan on the link."""
         assert activation_id not in self.activations, activation_id
         facts = {"activation_id": activation_id, "plan": plan, "addon_id": addon.addon_id}
         facts["cost"] = addon.cost or plan.cost_of(addon.addon_id)
         self.record(Link.PlanAdded, cause, change_id=self.open_change, **facts)
 
     def remove_plan(self, activation_id: UUID, cause: Cause) -> None:
-        """Note that the open change has taken a plan off the link."""
         assert self.activations[activation_id].removed_at is None, activation_id
         self.record(
             Link.PlanRemoved, cause, change_id=self.open_change, activation_id=activation_id
         )
 
     def request_status(self, status: LinkStatus, until: datetime, cause: Cause) -> None:
-        """State the intent before the network is told to suspend or resume."""
         attempt = getattr(self.open_call, "attempt", 0) + 1
         self.record(Link.StatusRequested, cause, status=status, attempt=attempt, until=until)
 

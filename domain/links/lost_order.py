@@ -69,8 +69,6 @@ class LostOrder(Root):
         cost: Cost | None
 
     class TakenBack(Event):
-        """The network has taken the eSIM back."""
-
         TOPIC = "lost_order.taken_back"
 
         order_reference: str

@@ -189,7 +189,6 @@ class Network(Protocol):
 
     def probe(self, *, timeout_s: float) -> None:
         """Ask for a sign of life that costs nothing; raises Unavailable while there is none."""
-        ...
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
         """Return what we have left at the network, None if it tells none. Raises Unavailable."""
@@ -215,7 +214,6 @@ class Network(Protocol):
         NoSuchEndpoint, Rejected, Unavailable or OutcomeUnknown; after the last, `usage` shows
         within `settles_after` whether there is a new add-on.
         """
-        ...
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
         """Take a plan off an endpoint; safe to repeat: a plan that is gone is no error."""
@@ -233,11 +231,9 @@ class Network(Protocol):
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Return plans, usage and life cycle of an endpoint now. Raises Unavailable, Rejected."""
-        ...
 
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
         """Return whether an endpoint is connected now. Raises Unavailable, Rejected."""
-        ...
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Stop the traffic of an endpoint; safe to repeat."""
@@ -249,7 +245,6 @@ class Network(Protocol):
 
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         """Return the activation code of an eSIM. Raises Unavailable, Rejected, NoActivationCode."""
-        ...
 
 
 class StockNetwork(Network, Protocol):
@@ -272,7 +267,6 @@ class StockNetwork(Network, Protocol):
         An empty page is the end. `sponsor_profile_id` None means any; `product` "" means any.
         Reserves nothing: two callers may get the same eSIM. Raises Unavailable or Rejected.
         """
-        ...
 
     def create_endpoint(
         self, iccid: str, plan: ProviderPlan, base_plan: str, reference: str, *, timeout_s: float
@@ -285,19 +279,15 @@ class StockNetwork(Network, Protocol):
         under another reference), Unavailable or OutcomeUnknown; after the last, ask
         `find_endpoint`.
         """
-        ...
 
     def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
         """Return the endpoint of an eSIM, if it has one now. Raises Unavailable."""
-        ...
 
     def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Remove an endpoint; safe to repeat: an endpoint that is gone is no error."""
-        ...
 
     def release_esim(self, iccid: str, *, timeout_s: float) -> None:
         """Release an eSIM without an endpoint; safe to repeat."""
-        ...
 
     def skip_esim(self, iccid: str) -> bool:
         """Stop listing an eSIM as free in this process, because we never sell it again.
@@ -319,7 +309,6 @@ class OrderNetwork(Network, Protocol):
         Sent at most once, because repeating it buys another one. Raises Rejected, Unavailable or
         OutcomeUnknown; after the last, `orders` shows whether it was placed.
         """
-        ...
 
     def orders(
         self, plan: ProviderPlan, since: datetime, until: datetime, *, timeout_s: float
@@ -329,7 +318,6 @@ class OrderNetwork(Network, Protocol):
         These are all that the network shows by now, whoever placed them. It shows an order within
         `settles_after` of the start of its call. Raises Unavailable.
         """
-        ...
 
     def take_back(self, order: Order, *, timeout_s: float) -> bool:
         """Give an eSIM that nobody has used back to the network; False if it cannot take it.
@@ -357,7 +345,6 @@ class Notifying(Protocol):
 
         The names of `headers` are in lower case. Raises Forged.
         """
-        ...
 
 
 class NetworkReading(msgspec.Struct, frozen=True):
@@ -375,12 +362,9 @@ class Readings(Protocol):
 
     def load(self, link_ids: Collection[UUID]) -> Mapping[UUID, NetworkReading]:
         """Return what was last seen of these links; links never seen are left out."""
-        ...
 
     def save_usage(self, organization_id: UUID, link_id: UUID, usage: Usage) -> None:
         """Store a usage if it is newer."""
-        ...
 
     def save_status(self, organization_id: UUID, link_id: UUID, status: NetworkStatus) -> None:
         """Store a status if it is newer."""
-        ...

@@ -139,10 +139,7 @@ class PlanChange(Refundable):
         },
         "failure": dict.fromkeys((PlanAdditionDone, Failed), NOTHING),
         "is_answered": {Finished: TRUE},
-        "finished_at": {
-            **dict.fromkeys((PlanRemovalDone, Finished), NOTHING),
-            Returned: SOMETHING,
-        },
+        "finished_at": {**dict.fromkeys((PlanRemovalDone, Finished), NOTHING), Returned: SOMETHING},
     }
 
     link_id: UUID
@@ -245,14 +242,16 @@ class PlanChange(Refundable):
         link.add_plan(addition.activation_id, addition.plan, addon, cause)
         for each in _unbought(link, addition, addon):
             link.record_plan_left_over(each, addition.plan, cause)
-        self._finish_if_done(link, cause)
+        if self.is_answered:
+            self.finish(link, cause)
 
     def record_removed(self, link: Link, cause: Cause) -> None:
         """Note that the present removal is done, after all if the change has failed at it."""
         assert isinstance(self.next, Removal)
         link.remove_plan(self.next.activation_id, cause)
         self.record(self.PlanRemovalDone, cause, index=self.done)
-        self._finish_if_done(link, cause)
+        if self.is_answered:
+            self.finish(link, cause)
 
     def finish(self, link: Link, cause: Cause, left_over: str | None = None) -> None:
         """End a change of which nothing can happen any more.
@@ -264,10 +263,6 @@ class PlanChange(Refundable):
             link.record_plan_left_over(left_over, self.next.plan, cause)
         self.record(self.Finished, cause)
         link.record(Link.ChangeClosed, cause, change_id=link.open_change)
-
-    def _finish_if_done(self, link: Link, cause: Cause) -> None:
-        if self.is_answered:
-            self.finish(link, cause)
 
     def fail(
         self, code: str, settled_at: datetime | None, cause: Cause, reason: str | None = None

@@ -326,10 +326,7 @@ def _over_at(link: Link, plan: PlanUsage) -> datetime | None:
 
 
 def usage_of(
-    shown: Sequence[Activation],
-    every: Collection[Activation],
-    usage: Usage | None,
-    now: datetime,
+    shown: Sequence[Activation], every: Collection[Activation], usage: Usage | None, now: datetime
 ) -> list[PlanUsage]:
     """Return activations with their usage, by stage, then oldest first.
 

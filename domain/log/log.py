@@ -237,9 +237,7 @@ class Log(Application[UUID]):
         return self._append([aggregate], self.insert)
 
     def _append(
-        self,
-        aggregates: Sequence[Root],
-        insert: Callable[[Sequence[StoredEvent]], int],
+        self, aggregates: Sequence[Root], insert: Callable[[Sequence[StoredEvent]], int]
     ) -> int:
         may_block()
         events = [event for aggregate in aggregates for event in aggregate.collect_events()]
@@ -359,11 +357,7 @@ class Log(Application[UUID]):
         return low
 
     def follow(
-        self,
-        after: int,
-        limit: int,
-        unused: frozenset[str] = frozenset(),
-        until: int | None = None,
+        self, after: int, limit: int, unused: frozenset[str] = frozenset(), until: int | None = None
     ) -> Stretch:
         """Read on as `read` does, up to position `until` at most.
 

@@ -12,14 +12,7 @@ import msgspec
 from domain.accounts.committer import Committer
 from domain.accounts.paid_price import price_of
 from domain.cause import Cause
-from domain.errors import (
-    KEY_ERASED,
-    Conflict,
-    JobFinished,
-    NotFound,
-    Refused,
-    refuse_other,
-)
+from domain.errors import KEY_ERASED, Conflict, JobFinished, NotFound, Refused, refuse_other
 from domain.limiter import OpenItems
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers, bulk_job_id, refunds_of

@@ -102,7 +102,6 @@ class LookupProvider(Protocol):
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         """Look up one E.164 number; `organization_id` is for sandboxes and logs."""
-        ...
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
         """Return what our account holds; None if the provider tells none. Raises Unavailable."""
@@ -118,7 +117,6 @@ class LookupProvider(Protocol):
         It also prepares what the first lookup would wait for, so each process calls it once at its
         start, in another thread. An open circuit calls it until it succeeds. It has a time-out.
         """
-        ...
 
 
 class CachedFacts(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -137,11 +135,9 @@ class LookupCache(Protocol):
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
     ) -> Mapping[str, CachedFacts]:
         """Return the stored answers of these numbers that are not older than `not_before`."""
-        ...
 
     def save(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
         """Store answers, replacing older ones of the same number."""
-        ...
 
 
 class Leases(Protocol):
@@ -149,8 +145,6 @@ class Leases(Protocol):
 
     def acquire(self, key: UUID, holder: str, until: datetime) -> str | None:
         """Claim `key` until a moment; None when claimed, else who holds it."""
-        ...
 
     def release(self, key: UUID, holder: str) -> None:
         """Release one's own lease; a lapsed one is no error."""
-        ...

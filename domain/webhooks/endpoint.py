@@ -150,7 +150,6 @@ class WebhookEndpoint(Root):
             self.record(self.Disabled, cause, reason=reason)
 
     def enable(self, cause: Cause) -> None:
-        """Send it messages about events from now on."""
         if self.disabled is not None:
             self._require_few(cause)
             self.record(self.Enabled, cause)

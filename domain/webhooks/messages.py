@@ -157,8 +157,7 @@ def _adjusted(event: "Entry | Wallet.Adjusted", _: object = None) -> Facts:
 
 
 def _low_balance(
-    event: Wallet.Moved | Organization.LowBalanceThresholdSet,
-    context: EventContext,
+    event: Wallet.Moved | Organization.LowBalanceThresholdSet, context: EventContext
 ) -> Facts | None:
     """Tell the entry that took the balance below the threshold, or that it was set above it."""
     if isinstance(event, Organization.LowBalanceThresholdSet):
@@ -214,10 +213,7 @@ TYPES: Mapping[str, tuple[Kinds, FactsOf]] = {
     "link.plan_removed": ((Link.PlanRemoved,), _link("change_id", "activation_id")),
     "topup.completed": ((Link.PlanAdded,), _link("change_id", "activation_id", "plan.plan_id")),
     "topup.failed": ((PlanChange.Failed,), _not_topped_up),
-    "wallet.low_balance": (
-        (*DEBITING, Organization.LowBalanceThresholdSet),
-        _low_balance,
-    ),
+    "wallet.low_balance": ((*DEBITING, Organization.LowBalanceThresholdSet), _low_balance),
     "wallet.deposited": ((Wallet.Deposited,), _moved),
     "wallet.charged": ((Wallet.Charged,), _moved),
     "wallet.refunded": ((Wallet.Refunded,), _refunded),
