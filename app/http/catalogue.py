@@ -38,11 +38,8 @@ COVERAGE_TYPE: Final = (
 CountryCode = Annotated[str, means("ISO 3166-1 alpha-2.", example="FR", pattern="^[A-Z]{2}$")]
 RegionCode = Annotated[
     str,
-    means(
-        "A region; each country belongs to one.",
-        example="EU",
-        **one_of("RegionCode", regions.REGIONS),
-    ),
+    means("A region; each country belongs to one."),
+    means(example="EU", **one_of("RegionCode", regions.REGIONS)),
 ]
 Notices = Annotated[
     list[Annotated[str, means(**one_of("Notice", NOTICES, MORE_MAY_COME), example="manual_apn")]],

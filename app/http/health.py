@@ -52,10 +52,8 @@ class Readiness(Struct, kw_only=True):
     signing_keys: Annotated[bool, means("Whether tokens can be signed and checked.")]
     clock_offset_seconds: Annotated[
         float,
-        means(
-            "How far the database's clock is ahead of this machine's; over 2 it is not ready.",
-            example=0.002,
-        ),
+        means("How far the database's clock is ahead of this machine's; over 2 it is not ready."),
+        means(example=0.002),
     ]
     held: Annotated[
         bool | UnsetType, means("Only `true`: this is a held copy, which answers reads alone.")

@@ -95,10 +95,8 @@ class Playable(Struct):
     failure: Way
     always: Annotated[
         str | None,
-        means(
-            "What always fails so: a number, or the `provider_plan_id` of a plan.",
-            example="+15005550001",
-        ),
+        means("What always fails so: a number, or the `provider_plan_id` of a plan."),
+        means(example="+15005550001"),
     ]
 
 

@@ -51,10 +51,8 @@ class Whose(Shape):
     name: Annotated[str, means("How people call it.", example="Acme")]
     status: Annotated[
         str,
-        means(
-            "No other status gets this reply.",
-            **one_of("OrganizationStatus", ["active"], MORE_MAY_COME),
-        ),
+        means("No other status gets this reply."),
+        means(**one_of("OrganizationStatus", ["active"], MORE_MAY_COME)),
     ]
 
 
@@ -76,10 +74,8 @@ class ClientWithSecret(Client, kw_only=True):
 
     client_secret: Annotated[
         str | UnsetType,
-        means(
-            "The new secret. It is shown only now: a repeat with the same key lacks it.",
-            example="cls_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA",
-        ),
+        means("The new secret. It is shown only now: a repeat with the same key lacks it."),
+        means(example="cls_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA"),
     ] = UNSET
 
 

@@ -61,10 +61,8 @@ class NetworkDetails(RetryDetails, kw_only=True):
 
     reason: Annotated[
         str | UnsetType,
-        means(
-            "Why the network did not do it.",
-            **one_of("NetworkReason", NETWORK_REASONS, MORE_MAY_COME),
-        ),
+        means("Why the network did not do it."),
+        means(**one_of("NetworkReason", NETWORK_REASONS, MORE_MAY_COME)),
     ] = UNSET
     refunded: Annotated[Amount, means("What went back to the wallet.")] | UnsetType = UNSET
     removed: Annotated[list[UUID] | UnsetType, means("Activations that were removed.")] = UNSET

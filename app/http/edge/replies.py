@@ -51,16 +51,13 @@ class CommonMeta(Struct, kw_only=True):
     response_time_ms: Annotated[float, means("How long the service took.", example=12.3)]
     request_id: Annotated[
         str,
-        means(
-            "The X-Request-Id of the request, or the one that was made for it.",
-            example="3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11",
-        ),
+        means("The X-Request-Id of the request, or the one that was made for it."),
+        means(example="3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11"),
     ]
     stale: Annotated[
         bool | UnsetType,
-        means(
-            "There when the data lack what has happened in the last seconds or longer.", enum=[True]
-        ),
+        means("There when the data lack what has happened in the last seconds or longer."),
+        means(enum=[True]),
     ] = UNSET
     ignored: Annotated[
         list[str] | UnsetType,
@@ -97,10 +94,8 @@ class Explanation(Struct, Generic[Details]):
 
     code: Annotated[
         str,
-        means(
-            "What happened, for programs; a code never changes its meaning.",
-            **one_of("ErrorCode", CODES, MORE_MAY_COME),
-        ),
+        means("What happened, for programs; a code never changes its meaning."),
+        means(**one_of("ErrorCode", CODES, MORE_MAY_COME)),
     ]
     message: Annotated[str, means("The same, for people.")]
     details: Details
@@ -111,11 +106,8 @@ class ErrorDetail(Explanation[dict[str, Any] | UnsetType]):
 
     details: Annotated[
         dict[str, Any] | UnsetType,
-        means(
-            "More about it, where there is more.",
-            additionalProperties=True,
-            **{NAME: "ErrorDetails"},
-        ),
+        means("More about it, where there is more."),
+        means(additionalProperties=True, **{NAME: "ErrorDetails"}),
     ] = UNSET
 
 

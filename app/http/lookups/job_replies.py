@@ -62,10 +62,8 @@ class JobItem(msgspec.Struct, gc=False):
     phone_number: PhoneNumber
     status: Annotated[
         str,
-        means(
-            "How far it is; a failed or cancelled item has been refunded.",
-            **one_of("JobItemStatus", ITEM_STATUSES, MORE_MAY_COME),
-        ),
+        means("How far it is; a failed or cancelled item has been refunded."),
+        means(**one_of("JobItemStatus", ITEM_STATUSES, MORE_MAY_COME)),
     ]
     result: Annotated[NumberResult | None, means("There when the item is completed, else null.")]
     error: Annotated[str | None, means("Why the item failed, else null.")]
@@ -83,10 +81,9 @@ class JobSummary(Shape):
         means(
             "`pending`: no item has ended; `processing`; `completed`, perhaps with failed items; "
             "`failed`: every item failed; `cancelled`: some were cancelled. The last three are "
-            "final.",
-            example="completed",
-            **one_of("JobStatus", STATUSES, MORE_MAY_COME),
+            "final."
         ),
+        means(example="completed", **one_of("JobStatus", STATUSES, MORE_MAY_COME)),
     ]
     total_count: Annotated[int, means("Numbers in the job.", example=2)]
     processed_count: Annotated[int, means("Items that have an answer or have failed.", example=2)]

@@ -113,10 +113,8 @@ class EventPage(Struct):
     data: list[PulledEvent]
     next: Annotated[
         str,
-        means(
-            "The `after` of the next read, also where there is no event.",
-            example="AQAAAAAAABJrd1Mog2qh",
-        ),
+        means("The `after` of the next read, also where there is no event."),
+        means(example="AQAAAAAAABJrd1Mog2qh"),
     ]
     has_more: Annotated[bool, means("Whether there are more by now.")]
 
