@@ -218,12 +218,8 @@ def read_plan_file(
     `below_cost`: whether a plan may be sold for less than its network charges.
     """
     its_currency = f"must be {currency}, the currency of this installation"
-    schema = _Plan.from_dict(
-        {
-            "currency": checked(its_currency, lambda its: its == currency),
-            "network": one_of(*networks),
-        }
-    )()
+    own = {"currency": checked(its_currency, [currency].__contains__), "network": one_of(*networks)}
+    schema = _Plan.from_dict({**own})()
 
     def read(index: int, value: Any) -> PlanEntry:
         said = schema.load(value)

@@ -249,12 +249,8 @@ def list_events(caller: Caller, given: Given[None]) -> Answer:
     last = found[:limit][-1].position if found else after
     shown = [each for each in found if each.position <= last]
     mark_stale(parts, parts.webhook_messages.name)
-    events = [
-        PulledEvent(
-            message_id(endpoint_id, each.stream_id, each.version, each.type), Raw(each.body)
-        )
-        for each in shown
-    ]
+    ids = [message_id(endpoint_id, it.stream_id, it.version, it.type) for it in shown]
+    events = [*map(PulledEvent, ids, (Raw(each.body) for each in shown))]
     page = EventPage(events, cursor_at(owner, last), len(found) > len(shown))
     return Answer(page, later=Waiter(given, until) if query["wait"] and not events else None)
 
