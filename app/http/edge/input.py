@@ -283,31 +283,24 @@ class Search(Text):
 class WholeNumber(Reads, fields.Integer):
     """A number in plain ASCII digits; Python's `int` would also accept `1_000` and ` 1 `.
 
-    725.0 is a whole number too (JSON Schema, `integer`). A value above `highest` gets the message
-    `beyond`.
+    725.0 is a whole number too (JSON Schema, `integer`).
     """
 
+    beyond = ""  # The message for a value above `highest`, where that has one of its own.
+
     def __init__(
-        self,
-        says: str,
-        highest: int,
-        *,
-        lowest: int = 1,
-        wanted: str = "",
-        beyond: str = "",
-        **kwargs: Any,
+        self, says: str, highest: int, *, lowest: int = 1, wanted: str = "", **kwargs: Any
     ) -> None:
         super().__init__(says, **kwargs, minimum=lowest, maximum=highest)
         self.lowest, self.highest = lowest, highest
         self.wanted = wanted or f"Must be a whole number from {lowest} to {highest}."
-        self.beyond = beyond or self.wanted
 
     def read(self, value: Any) -> int:
         read = self.whole(value)
         if read is None or read < self.lowest:
             raise ValidationError(self.wanted)
         if read > self.highest:
-            raise ValidationError(self.beyond)
+            raise ValidationError(self.beyond or self.wanted)
         return read
 
     def whole(self, value: Any) -> int | None:
@@ -376,12 +369,9 @@ class PageQuery(Query):
     """Which page is asked for."""
 
     page = WholeNumber(
-        "The page, from 1.",
-        PAGE_MAX,
-        wanted="Must be a whole number, 1 or more.",
-        beyond=PAST_ALL,
-        load_default=1,
+        "The page, from 1.", PAGE_MAX, wanted="Must be a whole number, 1 or more.", load_default=1
     )
+    page.beyond = PAST_ALL
     per_page = per_page(50, "items")
 
 
