@@ -153,9 +153,7 @@ def _organization(
     )
 
 
-def _organization_now(
-    session: Session, its: Organization, proposed: Sequence[Proposal] = ()
-) -> Facts:
+def _organization_now(session: Session, its: Organization, proposed: Sequence[Proposal]) -> Facts:
     return _organization(
         its,
         session.container.log.find(Wallet, wallet_id(its.id)),

@@ -84,9 +84,7 @@ def load_link(container: Container, identifier: UUID | str) -> Link:
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--skip", is_flag=True, help="Leave out what is wrong, and say why.")
-def import_links(
-    session: Session, file: IO[bytes], *, dry_run: bool, skip: bool
-) -> Mapping[str, Any]:
+def import_links(session: Session, file: IO[bytes], *, dry_run: bool, skip: bool) -> Facts:
     """Take over the links of a JSON file that were issued elsewhere, all or none; `-` is the input.
 
     Nothing is charged. Importing the same file again changes nothing. With --skip all are taken
@@ -271,9 +269,8 @@ def retry(session: Session) -> Mapping[str, int]:
         is_slice, about = each.kind == "slice", (each.id, each.part)
         _request(container, slice_message(*about) if is_slice else saga_message(each.kind, each.id))
     left = len(session.read(container.due_list.all))
-    ended = (
-        container.log.get(BulkJob, each) for each in {e.id for e in found if e.kind == "slice"}
-    )
+    slices = {each.id for each in found if each.kind == "slice"}
+    ended = (container.log.get(BulkJob, each) for each in slices)
     finished = sum(job.finished_at is not None for job in ended)
     return {"sent": len(found), "jobs_finished": finished, "links_unfinished": left}
 

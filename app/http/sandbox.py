@@ -189,9 +189,7 @@ class FailureBody(Schema):
     def check_failure(self, data: Mapping[str, Any], **_: Any) -> None:
         operation, failure = data["operation"], data["failure"]
         if failure is None and (unused := data.keys() & {"attempts", "minutes"}):
-            raise ValidationError(
-                {name: ["Is not used where nothing is to fail."] for name in unused}
-            )
+            raise ValidationError({it: ["Is not used where nothing is to fail."] for it in unused})
         if failure is not None and failure not in FAILURES[operation]:
             raise ValidationError({"failure": [NOT_SO[operation]]})
         chosen = [each for each in SELECTORS[REQUEST] if each in data]

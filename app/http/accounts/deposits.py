@@ -42,9 +42,7 @@ OTHER_AMOUNT: Final = {"amount": "The deposit with this reference has another am
 class DepositBody(Schema):
     """What was paid, by whom, and the payment's own reference."""
 
-    example: ClassVar = {
-        name: EXAMPLE.data[name] for name in ("organization", "amount", "reference")
-    }
+    example: ClassVar = {it: EXAMPLE.data[it] for it in ("organization", "amount", "reference")}
 
     organization = Id("Whose wallet it goes to.", required=True)
     amount = Money("What was paid; more than 0.", inf, required=True)

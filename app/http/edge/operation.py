@@ -164,13 +164,13 @@ class Operation:
     def _with_input(self, view: Callable[..., Any]) -> Callable[..., Any]:
         """Return a view of which flask-smorest documents the input; it takes no part in reading."""
         for name, schema in reversed([*self.inputs.items()]):
-            location, shown = "json" if name == "body" else name, getattr(schema, "example", None)
-            needed = self.read_on_loop is None and bool(schema.validate({}))
             if schema.fields:  # Else it takes nothing, and the document says nothing of it.
-                says = self.group.arguments(
-                    schema, location=location, required=needed, example=shown
-                )
-                view = says(view)
+                view = self.group.arguments(
+                    schema,
+                    location="json" if name == "body" else name,
+                    required=self.read_on_loop is None and bool(schema.validate({})),
+                    example=getattr(schema, "example", None),
+                )(view)
         return view
 
     def _serve(self, **path: str) -> Response:

@@ -401,9 +401,7 @@ ETAG: Final = header(
 NOT_MODIFIED: Final = {"description": "`data` is what the ETag of `If-None-Match` stands for."}
 
 
-def tagged(
-    state: bytes, data: Callable[[], Any], headers: Mapping[str, str] | None = None
-) -> Response:
+def tagged(state: bytes, data: Callable[[], Any], headers: Mapping[str, str] = {}) -> Response:
     """Reply with data, or with 304 if the client has them; both have `headers`.
 
     `state` changes exactly when the data do. `data` returns them, and is called only if the client
@@ -412,7 +410,7 @@ def tagged(
     tag = blake2b(state, digest_size=ETAG_BYTES).hexdigest()
     if current_request().if_none_match.contains_weak(tag):
         response = Response(status=HTTPStatus.NOT_MODIFIED)
-        response.headers.update(headers or {})
+        response.headers.update(headers)
         del response.headers["Content-Type"]
     else:
         response = respond(Answer(data(), headers=headers))

@@ -1,6 +1,5 @@
 """What your organization was charged, by month and by use."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 from typing import Any, Final
@@ -70,9 +69,7 @@ blueprint = Group("Statements", "wallet", description=__doc__)
 
 @blueprint.operation(
     "GET /v1/statements",
-    reply=example(
-        "Your months, newest first.", Sequence[replies.StatementSummary], "StatementsReply"
-    ),
+    reply=example("Your months, newest first.", list[replies.StatementSummary], "StatementsReply"),
     leads_to=link_to("read_statement", month="/data/0/month"),
 )
 def list_statements(caller: Caller, given: Given[None]) -> list[replies.StatementSummary]:

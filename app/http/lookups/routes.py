@@ -159,9 +159,8 @@ def create_job(caller: Caller, given: Given[None]) -> Answer:
     job, replayed = given.parts.bulk_jobs.accept(wanted, given.cause())
     location = f"{reached(settings.numbers)}/number-lookup/bulk/{job.id}"
     headers = {"Location": location, "Retry-After": POLL_S, **replay_headers(replayed)}
-    return Answer(
-        job_replies.JobAccepted(job.id, job_replies.charge_of(row_of(job), 0)), 202, headers
-    )
+    accepted = job_replies.JobAccepted(job.id, job_replies.charge_of(row_of(job), 0))
+    return Answer(accepted, 202, headers)
 
 
 @blueprint.operation(
