@@ -261,7 +261,7 @@ def erase_data(
     session.require_organization(organization_id)
     if before is not None and not dry_run:
         session.cause  # noqa: B018  # Or what is refused would have made new keys.
-    found = _read_erased(container, chosen, given[chosen], organization_id, begin_anew=not dry_run)
+    found = _read_erased(container, chosen, given[chosen], organization_id, anew=not dry_run)
     if whole_months:
         for each in found:
             each.add_whole_months()
@@ -289,18 +289,13 @@ def _chosen(given: dict[str, Any], organization_id: UUID | None) -> Choice:
 
 
 def _read_erased(
-    container: Container,
-    chosen: Choice,
-    wanted: Any,
-    organization_id: UUID | None,
-    *,
-    begin_anew: bool,
+    container: Container, chosen: Choice, wanted: Any, organization_id: UUID | None, *, anew: bool
 ) -> list[Wanted]:
     match chosen:
         case "before":
             if wanted > next_month(month_of(container.clock())):
                 refuse(f"--before {wanted} is after the month that follows the present one")
-            return erasing.keys_of_months(container, wanted, organization_id, begin_anew=begin_anew)
+            return erasing.keys_of_months(container, wanted, organization_id, begin_anew=anew)
         case "number":
             assert organization_id is not None
             return [erasing.keys_of_number(container, organization_id, wanted)]

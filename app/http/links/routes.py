@@ -440,14 +440,9 @@ def change_link_plans(caller: Caller, given: Given[Link]) -> Answer:
     addition and the later ones are refunded, and the reply says what has been done. While another
     change of the link is open it waits 15 s, then it is `LINK_BUSY`.
     """
-    parts, link = given.parts, given.found
+    parts, link, body = given.parts, given.found, given.body
     wanted = ChangeRequest(
-        caller.organization_id,
-        link.id,
-        given.body["remove"],
-        given.body["add"],
-        given.key,
-        link.network,
+        caller.organization_id, link.id, body["remove"], body["add"], given.key, link.network
     )
     change, replayed = parts.link_plans.run(wanted, given.cause())
     return show_read(
