@@ -132,13 +132,8 @@ def read_usage(caller: Caller, given: Given[None]) -> replies.Usage:
     """
     parts, query = given.parts, given.query
     wait_for(parts, parts.usage.name)
-    rows = parts.views.read(
-        parts.usage.grouped,
-        caller.organization_id,
-        query["group_by"],
-        (query.get("since"), query.get("until")),
-        ROWS_MAX + 1,
-    )
+    owner, span = caller.organization_id, (query.get("since"), query.get("until"))
+    rows = parts.views.read(parts.usage.grouped, owner, query["group_by"], span, ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:
         raise ValidationFailed({"group_by": [TOO_MANY]})
     return replies.show_usage(rows, query, parts.settings.currency)

@@ -150,13 +150,10 @@ def create_link(caller: Caller, given: Given[None]) -> Answer:
     request again with the same `Idempotency-Key`. With `Prefer: respond-async` the reply comes at
     once. With `dry_run` everything is checked, the price is told, and nothing is made.
     """
-    create, cause = given.parts.link_create, given.cause()
+    create, cause, body = given.parts.link_create, given.cause(), given.body
+    waits = is_waited_for(given.headers.get("prefer", ""))
     wanted = LinkRequest(
-        caller.organization_id,
-        given.body["plan_id"],
-        given.body["name"],
-        given.key,
-        waits=is_waited_for(given.headers.get("prefer", "")),
+        caller.organization_id, body["plan_id"], body["name"], given.key, waits=waits
     )
     if given.query["dry_run"]:
         (plan, left), currency = create.quote(wanted, cause), given.parts.settings.currency
@@ -445,13 +442,10 @@ def change_link_plans(caller: Caller, given: Given[Link]) -> Answer:
         caller.organization_id, link.id, body["remove"], body["add"], given.key, link.network
     )
     change, replayed = parts.link_plans.run(wanted, given.cause())
+    newest, headers = parts.log.get(Link, link.id), replay_headers(replayed)
+    amount, currency = format_amount(change.kept_micros), parts.settings.currency
     return show_read(
-        given,
-        parts.log.get(Link, link.id),
-        replies.ChangedLink,
-        replay_headers(replayed),
-        amount_charged=format_amount(change.kept_micros),
-        currency=parts.settings.currency,
+        given, newest, replies.ChangedLink, headers, amount_charged=amount, currency=currency
     )
 
 

@@ -86,14 +86,10 @@ def look_up(caller: Caller, given: Given[None]) -> Commit:
     that cannot exist is an answer (`valid` is false) and is charged. Without an answer nothing is
     charged.
     """
-    parts, settings, sent = given.parts, given.parts.settings, given.body | given.query
+    parts, sent, owner = given.parts, given.body | given.query, caller.organization_id
+    currency, price_micros = parts.settings.currency, parts.prices.of_lookup(caller.price_micros)
     wanted = LookupRequest(
-        caller.organization_id,
-        sent["phone_number"],
-        given.parts.prices.of_lookup(caller.price_micros),
-        settings.currency,
-        given.key,
-        sent.get("max_age"),
+        owner, sent["phone_number"], price_micros, currency, given.key, sent.get("max_age")
     )
     lookups, arguments = parts.single_lookup, (wanted, given.cause())
 
@@ -148,16 +144,11 @@ def create_job(caller: Caller, given: Given[None]) -> Answer:
     The whole job is charged when it is accepted, and each item that fails is refunded. Poll it
     every 1 to 3 seconds until its status is `completed`, `failed` or `cancelled`.
     """
-    settings = given.parts.settings
-    wanted = BulkRequest(
-        caller.organization_id,
-        given.body["phone_numbers"],
-        given.parts.prices.of_lookup(caller.price_micros),
-        settings.currency,
-        given.key,
-    )
-    job, replayed = given.parts.bulk_jobs.accept(wanted, given.cause())
-    location = f"{reached(settings.numbers)}/number-lookup/bulk/{job.id}"
+    parts, numbers, owner = given.parts, given.body["phone_numbers"], caller.organization_id
+    currency, price_micros = parts.settings.currency, parts.prices.of_lookup(caller.price_micros)
+    wanted = BulkRequest(owner, numbers, price_micros, currency, given.key)
+    job, replayed = parts.bulk_jobs.accept(wanted, given.cause())
+    location = f"{reached(parts.settings.numbers)}/number-lookup/bulk/{job.id}"
     headers = {"Location": location, "Retry-After": POLL_S, **replay_headers(replayed)}
     accepted = job_replies.JobAccepted(job.id, job_replies.charge_of(row_of(job), 0))
     return Answer(accepted, 202, headers)

@@ -265,13 +265,8 @@ def create_webhook(caller: Caller, given: Given[None]) -> Answer:
     what you are told. An organization has at most 10 endpoints.
     """
     given.parts.webhook_key.require()  # Without the key there is no secret to show.
-    wanted = Draft(
-        caller.organization_id,
-        given.body["url"],
-        given.body.get("description"),
-        given.body.get("events"),
-        given.key,
-    )
+    owner, body = caller.organization_id, given.body
+    wanted = Draft(owner, body["url"], body.get("description"), body.get("events"), given.key)
     endpoint, replayed = given.parts.webhooks.register(wanted, given.cause())
     headers = {"Location": _location(endpoint.id), **replay_headers(replayed)}
     return Answer(_with_secret(endpoint, endpoint.secrets[0]), 201, headers)
