@@ -183,5 +183,5 @@ class Bridge:
             for root in roots
         }
         probes = {root + path: path for path in health.PROBES for root in roots}
-        self.loop = Loop(container, app, started, probes)
+        self.loop = Loop(container, app, app, started, probes)
         return lambda: None

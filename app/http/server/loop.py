@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from io import BytesIO
 from typing import Any, NamedTuple
+from wsgiref.types import WSGIApplication
 
 import msgspec
 from werkzeug.exceptions import HTTPException
@@ -70,20 +71,21 @@ ALIVE = in_json(200, {"ok": True}, [(ID, ""), NO_SNIFF, NO_STORE])
 class Loop:
     """Answers probes and refusals, and starts operations, each in an asyncio task of its own.
 
-    Everything else is for a thread, where `app` answers. `started` are the operations that start
-    here, by method and path; None: the application is not ours, and has none. `probes` are routes
-    by their paths.
+    Everything else is for a thread, where `app` answers. `edge` is the same if it is ours, which
+    finds operations and makes contexts. `started` are the operations that start here, by
+    method and path, `probes` are routes by their paths.
     """
 
     def __init__(
         self,
         container: Container,
-        app: Any,
-        started: Mapping[tuple[str, str], Operation] | None = None,
+        app: WSGIApplication,
+        edge: Any = None,
+        started: Mapping[tuple[str, str], Operation] = {},
         probes: Mapping[str, str] = {},
     ) -> None:
         settings = container.settings
-        self.app, self._started, self._probes = app, started, probes
+        self.app, self._edge, self._started, self._probes = app, edge, started, probes
         self._parts, self.count = container, container.metrics.connections.set
         self._address = partial(caller_address, proxies=settings.trusted_proxies)
         paths = {TOKEN_PATH, *settings.further_token_paths}  # Refusals there have another shape.
@@ -126,12 +128,12 @@ class Loop:
 
         Called where nobody may wait. Raises WouldBlock, with nothing done, where it would have to.
         """
-        if self._started is None:
+        if self._edge is None:
             return None
         method = environ["REQUEST_METHOD"]
         started = self._started.get((method, environ["REQUEST_URI"]))
         try:
-            operation = started or self.app.operation_of(environ)
+            operation = started or self._edge.operation_of(environ)
         except HTTPException as error:
             self._enter(environ)
             return self._whole(method, "-", reply_of(error))
@@ -146,7 +148,7 @@ class Loop:
 
     def _enter(self, environ: Environ, body: bytes = b"") -> Given[Any]:
         """Enter the context of a request, which its task keeps to its end."""
-        context: Given[Any] = self.app.open({**environ, "wsgi.input": BytesIO(body)})
+        context: Given[Any] = self._edge.open({**environ, "wsgi.input": BytesIO(body)})
         CURRENT.set(context)
         return context
 
