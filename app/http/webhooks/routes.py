@@ -265,14 +265,11 @@ def create_webhook(caller: Caller, given: Given[None]) -> Answer:
     what you are told. An organization has at most 10 endpoints.
     """
     given.parts.webhook_key.require()  # Without the key there is no secret to show.
-    wanted = Draft(
-        caller.organization_id,
-        given.body["url"],
-        given.body.get("description"),
-        given.body.get("events"),
-        given.key,
+    body = given.body
+    facts = (body["url"], body.get("description"), body.get("events"), given.key)
+    endpoint, replayed = given.parts.webhooks.register(
+        Draft(caller.organization_id, *facts), given.cause()
     )
-    endpoint, replayed = given.parts.webhooks.register(wanted, given.cause())
     headers = {"Location": _location(endpoint.id), **replay_headers(replayed)}
     return Answer(_with_secret(endpoint, endpoint.secrets[0]), 201, headers)
 
@@ -450,11 +447,13 @@ def _shown(endpoint: WebhookEndpoint) -> Webhook | None:
     address, disabled = CURRENT.get().parts.webhooks.address(endpoint), endpoint.disabled
     if address is None:
         return None
+    # Only a replay shows one that its organization has deleted.
+    reason = "asked" if endpoint.is_deleted else disabled and disabled.reason
     return Webhook.of(
         endpoint,
         address,
-        enabled=disabled is None,
-        disabled_reason=None if disabled is None else disabled.reason,
+        enabled=reason is None,
+        disabled_reason=reason,
         created_at=format_time(endpoint.created_on),
     )
 
