@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from hypothesis import settings
 
-from tests.app.cli.shell import Shell, migrated_home, nowhere, shell
+from tests.app.cli.shell import Shell, migrated_home, nowhere, organization, shell
 from tests.app.http.clients.packages import axe, node
 from tests.canaries import no_canary_is_logged, watched_logging
 from tests.house.running import Served
@@ -47,6 +47,7 @@ __all__ = [
     "nobody_waits_for_a_second_connection",
     "node",
     "nowhere",
+    "organization",
     "pooler",
     "postgres",
     "postgres_up",

@@ -372,6 +372,12 @@ def installation(tmp_path: Path, migrated: Seed) -> Iterator[Installation]:
 
 
 @pytest.fixture
+def timed(installation: Installation, clock: SetClock) -> Process:
+    """A process whose time the test sets."""
+    return installation.process(clock)
+
+
+@pytest.fixture
 def process(installation: Installation) -> Process:
     """The process through which a test sees the installation."""
     return installation.process()

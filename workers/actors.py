@@ -42,16 +42,13 @@ def register(broker: Broker, services: Services, is_shut: Callable[[], bool]) ->
         actor = dramatiq.actor(actor_name=name, broker=broker, queue_name=queue)
         actor(run)
 
-    def slices(job_id: str, index: int) -> None:
-        services.due_work.answer(UUID(job_id), index)
-
     def endpoints(organization_id: str, endpoint_id: str) -> None:
         services.webhook_work.deliver(UUID(organization_id), UUID(endpoint_id))
 
     def fees() -> None:
         services.monthly_fees.run()
 
-    declare("work_slice", "lookup", slices)
+    declare("work_slice", "lookup", lambda job, index: services.due_work.answer(UUID(job), index))
     declare("work_link", "provision", lambda it: services.provisioning.work(UUID(it)))
     declare("work_plan_change", "provision", lambda it: services.plan_changes.work(UUID(it)))
     declare("work_lost_order", "provision", lambda it: services.lost_orders.work(UUID(it)))

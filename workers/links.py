@@ -1,7 +1,7 @@
 """The two calls that make a link: the endpoint of an eSIM from a stock, and an order.
 
 Also how an eSIM is found and taken (eSIM, link, charge and intent in one commit), and how what a
-failed link has left at a stock network is removed.
+failed link has left at a stock network is removed, or what it has ordered given back.
 """
 
 import logging
@@ -14,14 +14,14 @@ import msgspec
 
 from domain.accounts.wallet import Charge
 from domain.catalogue.plan import SponsorProfile
-from domain.cause import Cause, lies_ahead
+from domain.cause import Cause, Clock, lies_ahead
 from domain.errors import NO_ESIM, REJECTED, Conflict, IncompleteNetworkAnswer, ProvisioningError
 from domain.links.create import ProvisioningRules
 from domain.links.driver import Commit, S
 from domain.links.esim import Esim
 from domain.links.failing import purchase
 from domain.links.link import Link, Stage
-from domain.links.lost_order import LostOrder, claim, is_claimed, may_adopt, search_span
+from domain.links.lost_order import LostOrder, claim, is_claimed, is_of, may_adopt, search_span
 from domain.links.network import (
     AddonUsage,
     Endpoint,
@@ -31,7 +31,9 @@ from domain.links.network import (
     Readings,
     Usage,
 )
+from domain.links.networks import Networks
 from domain.links.saga import Repeat, is_settled
+from domain.log.log import Log
 from domain.months import month_of
 from domain.personal import Sealed, Vault
 from domain.provider_errors import ProviderError, Rejected, Unavailable
@@ -298,6 +300,60 @@ class PlaceOrder(Creating[Placed]):
         settles_after = self.networks.of(work.network).settles_after
         left = [LostOrder.open(work, settles_after, cause)] if was_lost else []
         return [work, esim, *left], []
+
+
+@dataclass(frozen=True)
+class LostOrders:
+    """Works on lost orders, by a table of their own: they have no intent and no deadline.
+
+    Once one is settled, it looks for its eSIM, and gives that back.
+    """
+
+    log: Log
+    networks: Networks
+    clock: Clock
+
+    def step(self, lost: LostOrder) -> LostOrder | None:
+        """Do what is due; returns and raises as `Driver.step`."""
+        if lost.found is not None:
+            return self._give_back(lost)
+        is_due = not lost.is_settled and self.clock() >= lost.opened.settled_at
+        return self._look_up(lost) if is_due else None
+
+    def _look_up(self, lost: LostOrder) -> LostOrder | None:
+        """Claim an unclaimed order of that time; settle if there is none."""
+        network = by_order(self.networks.of(lost.network))
+        by_reference = network.stores_reference
+        span = search_span(lost.opened.since, lost.opened.until, by_reference=by_reference)
+        plan = lost.opened.plan.at_provider
+        for order in network.orders(plan, *span, timeout_s=CALL_S):
+            of_this = is_of(lost, order, by_reference=by_reference)
+            if of_this and not is_claimed(self.log, lost.network, order):
+                cause = self._cause(lost)
+                esim = claim(self.log, lost.network, order, lost.link_id, cause)
+                lost.record_found(order, cause)
+                self.log.append(lost, esim)
+                return lost
+        lost.record(LostOrder.Settled, self._cause(lost))
+        self.log.append(lost)
+        return None
+
+    def _give_back(self, lost: LostOrder) -> LostOrder:
+        """Give the eSIM back; if the network does not take it, that is an incident."""
+        order, network = lost.order, by_order(self.networks.of(lost.network))
+        taken_back = network.take_back(order, timeout_s=CALL_S)
+        cause = self._cause(lost)
+        esim = self.log.get(Esim, Esim.id_of(lost.network, order.iccid))
+        if esim.link_id is not None:
+            esim.release(lost.link_id, cause)
+        lost.record_ended(cause, taken_back=taken_back)
+        self.log.append(lost, esim)
+        if not taken_back:
+            logger.error("an order of link %s is left over: nobody has it", lost.link_id)
+        return lost
+
+    def _cause(self, lost: LostOrder) -> Cause:
+        return Cause(self.clock(), lost.opened.request_id)
 
 
 def charges_of(link: Link) -> list[Charge]:

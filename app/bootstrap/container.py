@@ -77,10 +77,8 @@ from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Clock, utc_now
 from domain.errors import NotPossible
 from domain.limiter import Limiter, OpenItems
-from domain.links.buying import as_sold
 from domain.links.change_plans import LinkPlans
-from domain.links.create import LinkCreate, ProvisioningRules
-from domain.links.end_link import EndLink
+from domain.links.create import LinkCreate, ProvisioningRules, as_sold
 from domain.links.failing import Failing
 from domain.links.importing import LinkImport
 from domain.links.link import Link
@@ -90,7 +88,7 @@ from domain.links.networks import Networks
 from domain.links.notifications import Notifications
 from domain.links.plan_change import PlanChange
 from domain.links.readings import LinkReadings
-from domain.links.set_status import SetStatus
+from domain.links.requested import EndLink, SetStatus
 from domain.links.waiting import limiters_of
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
@@ -142,8 +140,7 @@ from workers.cut_off import CutOff
 from workers.dispatcher import Dispatcher
 from workers.driving import Driving
 from workers.fees import MonthlyFees
-from workers.links import CreateEndpoint, PlaceOrder
-from workers.lost_orders import LostOrders
+from workers.links import CreateEndpoint, LostOrders, PlaceOrder
 from workers.months import MonthEnd
 from workers.nightly_audit import NightlyAudit
 from workers.plan_changes import AddPlan, RemovePlan

@@ -149,6 +149,8 @@ def change(  # noqa: PLR0913  # Each is an option.
         misuse("--from and --below-cost are for a --price")
     if price_micros is None and enabled is None and not (exclude or include):
         misuse("give at least one option: there is nothing to change")
+    if not {*exclude}.isdisjoint(include):
+        misuse("give an organization to --exclude or to --include")
     for organization_id in (*exclude, *include):
         session.require_organization(organization_id)
     cause = session.cause
@@ -158,10 +160,7 @@ def change(  # noqa: PLR0913  # Each is an option.
             plan.price(price_micros, cause, starts_at=starts_at, below_cost=below_cost)
         if enabled is not None:
             plan.switch(cause, enabled=enabled)
-        for each in exclude:
-            plan.exclude(each, cause)
-        for each in include:
-            plan.include(each, cause)
+        plan.hide_from({*plan.excluded, *exclude} - {*include}, cause)
 
     plan = session.container.catalogue.change(plan_id, apply)
     terms = plan.terms.at(cause.at)

@@ -23,7 +23,7 @@ from domain.links.esim import ICCID, holder_of
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
-from domain.links.set_status import Target
+from domain.links.requested import Target
 from domain.lookups.bulk_job import BulkJob
 from domain.money import format_amount
 from domain.personal import open_text
@@ -332,7 +332,9 @@ def list_webhooks(
     container = session.container
     if endpoint_id is not None:
         found = _deliveries(container, _endpoint(container, endpoint_id))
-        return [pick(DELIVERY, each) for each in found if not failing or _fails(each)]
+        if failing:  # Now, or for good.
+            found = [e for e in found if e.status in {"failed", "pending"} and e.attempts]
+        return [pick(DELIVERY, each) for each in found]
     rows = container.views.read(container.webhook_endpoints.all, organization_id)
     known, none = container.webhook_deliveries.sums(), Sums(0, 0, 0, None)
     shown = [(row, known.get(row.id, none)) for row in rows]
@@ -400,7 +402,3 @@ def _deliveries(container: Container, endpoint: WebhookEndpoint) -> list[Deliver
     while more := read(owner, at, None, slice(len(found), len(found) + DELIVERIES_MAX))[0]:
         found += more
     return found
-
-
-def _fails(delivery: Delivery) -> bool:
-    return delivery.status == "failed" or (delivery.status == "pending" and delivery.attempts > 0)

@@ -11,10 +11,10 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 from eventsourcing.utils import TopicError
@@ -72,8 +72,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, File]
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(NamedTuple):
     """The outcome of a restore; without a report an operator must still restore the database."""
 
     report: Report | None
@@ -113,13 +112,14 @@ def back_up(container: Container, directory: Path) -> Manifest:
 def _fill(container: Container, draft: Path) -> Manifest:
     end = container.persistence.copy_to(draft)
     _copy_keys(container, draft / KEYS)
+    files = [file for file in sorted(draft.rglob("*")) if file.is_file()]
     manifest = Manifest(
         made_at=container.clock(),
         engine=_engine(container),
         **asdict(end),
         tables=table_versions(container),
         secret_pepper=_fingerprint(container),
-        files={str(path.relative_to(draft)): _seal(path) for path in _files(draft)},
+        files={str(file.relative_to(draft)): _seal(file) for file in files},
     )
     write_file(draft / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
     sync(draft / KEYS)
@@ -133,8 +133,9 @@ def _copy_keys(container: Container, target: Path) -> None:
     target.mkdir(mode=0o700)
     if settings.signing_keys.is_dir():
         with locked(settings.signing_keys):
-            for file in _files(settings.signing_keys):
-                if not file.name.startswith("."):
+            # Not what is below it, which may be backups.
+            for file in settings.signing_keys.glob("[!.]*"):
+                if file.is_file():
                     write_file(target / file.name, file.read_bytes())
     has_pepper = bool(settings.secret_pepper) or any(target.glob(f"{PEPPER}*"))
     copies: list[tuple[str, Subject, bool]] = [
@@ -153,8 +154,13 @@ def restore(
 ) -> Restored:
     """Restore a backup into an empty place and check it; raises NoBackup before writing."""
     manifest = read_backup(directory)
-    persistence = container.persistence
+    persistence, settings = container.persistence, container.settings
     _require_fit(container, directory, manifest)
+    targets = {SIGNING: settings.signing_keys}
+    targets |= {DATABASE: settings.database_path} if settings.is_on_files else {}
+    for setting, target in targets.items():
+        if target.resolve().is_relative_to(directory.resolve()):
+            raise NoBackup(setting, f"{target} is in the backup; restore into another place")
     if (name := persistence.occupied()) is not None:
         raise NoBackup(DATABASE, f"{name} is there already; restore into an empty place")
     _put_keys_back(manifest, directory, container.settings.signing_keys)
@@ -218,11 +224,10 @@ def _newer(directory: Path, what: str) -> NoBackup:
 def _put_keys_back(manifest: Manifest, directory: Path, target: Path) -> None:
     """Write the keys; keys that exist already must be the same."""
     names = [Path(name).name for name in manifest.files if Path(name).parent == Path(KEYS)]
-    there = {path.name for path in target.glob("*") if not path.name.startswith(".")}
-    for name in sorted(there):
-        copy = directory / KEYS / name
-        if name not in names or copy.read_bytes() != (target / name).read_bytes():
-            why = f"{target / name} is there already; restore into an empty place"
+    for path in sorted(target.glob("[!.]*")):
+        copy = directory / KEYS / path.name
+        if path.name not in names or copy.read_bytes() != path.read_bytes():
+            why = f"{path} is there already; restore into an empty place"
             raise NoBackup(SIGNING, why)
     with locked(target):
         for name in names:
@@ -248,10 +253,6 @@ def _has_last_event(log: Log, manifest: Manifest) -> bool:
 
 def _engine(container: Container) -> Literal["sqlite", "postgresql"]:
     return "sqlite" if container.settings.is_on_files else "postgresql"
-
-
-def _files(directory: Path) -> list[Path]:
-    return sorted(path for path in directory.rglob("*") if path.is_file())
 
 
 def _seal(path: Path) -> File:

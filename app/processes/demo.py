@@ -68,8 +68,7 @@ def _ensure_organization(container: Container, organization_id: UUID, cause: Cau
         refuse("--demo gives money away, and there are operators: use an installation of its own")
     if log.find(Organization, organization_id) is None:
         log.append(Organization.register(organization_id, cause, name=NAME))
-    if log.find(Wallet, wallet_id(organization_id)) is None:
-        container.accounts.open_wallet(organization_id, cause)
+    container.accounts.open_wallet(organization_id, cause)
 
 
 def _ensure_client(container: Container, secret: str, organization_id: UUID, cause: Cause) -> None:

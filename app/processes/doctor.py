@@ -1,13 +1,14 @@
 """Checks whether the settings and the installation are ready for production."""
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
 from eventsourcing.utils import get_topic, resolve_topic
+from msgspec import Struct
 
 from app.bootstrap.container import Container
 from app.bootstrap.gate import MEANING
@@ -53,13 +54,11 @@ UNKNOWN_BEFORE = {
     "`audit reconcile --book`": "settlement.booked",
 }
 UPGRADED = timedelta(days=30)  # For so long somebody may want to go back.
-SEE_DOCTOR = "see: python -m app doctor"
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One problem. A fault must be mended; advice may be declined with a reason."""
 
     check: str
@@ -76,7 +75,7 @@ def examine(container: Container) -> list[Finding]:
         found = [each for each in found if each.check != "base plan"]
     found += _tried("settings", container.shared_settings.require)
     found += _tried("settings", container.currency.check)
-    checks = [_hold, _keys, _operators, _price, _clock, _work, _webhooks]
+    checks = [_hold, _keys, _operators, _start, _work, _webhooks]
     checks += [_months, _providers, _trials, _data, _checkpoints, _way_back]
     return [*found, *(each for check in checks for each in check(container))]
 
@@ -108,7 +107,7 @@ def warning_at_start(settings: Settings) -> str | None:
     faults = [each.message for each in _settings(settings) if each.severity == "fault"]
     if not serves_partners or not faults:
         return None
-    return f"not ready for production: {'; '.join(faults)} ({SEE_DOCTOR})"
+    return f"not ready for production: {'; '.join(faults)} (see: python -m app doctor)"
 
 
 def split_database(settings: Settings) -> str | None:
@@ -191,17 +190,14 @@ def _operators(container: Container) -> Iterator[Finding]:
             yield Finding("operators", "fault", message)
 
 
-def _price(container: Container) -> Iterator[Finding]:
-    if (wrong := wrong_price(container)) is not None:
-        yield Finding("price", "fault", f"no process starts again: {wrong}")
-
-
 def _hold(container: Container) -> Iterator[Finding]:
     if container.gate.refresh_hold():
         yield Finding("hold", "fault", MEANING)
 
 
-def _clock(container: Container) -> Iterator[Finding]:
+def _start(container: Container) -> Iterator[Finding]:
+    if (wrong := wrong_price(container)) is not None:
+        yield Finding("price", "fault", f"no process starts again: {wrong}")
     if (reason := container.gate.check()) is not None:
         yield Finding("clock", "fault", f"{reason}: set up NTP")
 
@@ -254,7 +250,7 @@ def _providers(container: Container) -> Iterator[Finding]:
 
 
 def _trials(container: Container) -> Iterator[Finding]:
-    if container.gate.is_shut():  # Then it calls nobody; `_hold` or `_clock` reports it.
+    if container.gate.is_shut():  # Then it calls nobody; `_hold` or `_start` reports it.
         return
     try:
         checked = check(container)
@@ -283,6 +279,10 @@ def _data(container: Container) -> Iterator[Finding]:
     elif backup is not None and container.clock() - backup.at > BACKUP_AGE_MAX:
         message = f"the last known backup was made on {backup.at:%Y-%m-%d}"
         yield Finding("backup", "fault", message)
+    redo = container.settings.redo_dir
+    if redo and not os.access(redo, os.W_OK):
+        message = f"REDO_DIR: {redo} is missing or cannot be written: the list in it ends"
+        yield Finding("redo", "fault", message)
     has_play_money = container.views.read(container.statements.has, SANDBOX_DEPOSIT)
     if has_play_money and not container.settings.sandbox:
         message = "wallets hold play money of a sandbox, which could buy: begin with an empty log"

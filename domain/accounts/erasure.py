@@ -36,5 +36,4 @@ class Erasure(Root):
 
     @classmethod
     def make(cls, organization_id: UUID, parts: Sequence[Part], cause: Cause) -> Self:
-        """Record an erasure; `cause.actor` says who did it."""
         return cls.begin(cls.Made, cause, uuid4(), organization_id=organization_id, parts=[*parts])

@@ -39,5 +39,4 @@ class OperatorAct(Root):
 
     @classmethod
     def of(cls, act: Act, subject: str, cause: Cause) -> Self:
-        """Record an act; `cause.actor` says who did it."""
         return cls.begin(cls.Done, cause, uuid4(), act=act, subject=subject)

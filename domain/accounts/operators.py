@@ -86,7 +86,6 @@ class Operator(Root):
 
     @property
     def manages(self) -> bool:
-        """Tell whether this operator can create others."""
         return MANAGES in self.may and not self.revoked
 
     @property

@@ -242,6 +242,7 @@ class ApiClient(Root):
     """
 
     TOPIC = "api_client"
+    OWN = ("client_id",)
 
     class Registered(Created, ByOperator):
         TOPIC = "api_client.registered"
@@ -327,7 +328,6 @@ class ApiClient(Root):
         self.record(
             self.SecretRotated,
             cause,
-            client_id=self.client_id,
             secret_hash=secret_hash,
             kept_hashes=self.secret_hashes[:1] if old_ends else [],
             kept_until=cause.at + old_ends if old_ends else None,
@@ -336,13 +336,11 @@ class ApiClient(Root):
 
     def rehash_secret(self, old_hash: str, secret_hash: str, cause: Cause) -> None:
         if old_hash in self.secret_hashes:
-            hashes = {"old_hash": old_hash, "secret_hash": secret_hash}
-            self.record(self.SecretRehashed, cause, client_id=self.client_id, **hashes)
+            self.record(self.SecretRehashed, cause, old_hash=old_hash, secret_hash=secret_hash)
 
     def revoke(self, cause: Cause) -> None:
         if not self.revoked:
-            whose = {"client_id": self.client_id, "organization_id": self.organization_id}
-            self.record(self.Revoked, cause, **whose)
+            self.record(self.Revoked, cause, organization_id=self.organization_id)
 
 
 class SecretRotation(Root):

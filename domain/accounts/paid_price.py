@@ -10,7 +10,7 @@ from domain.errors import IncompleteNetworkAnswer
 from domain.ids import derive_id
 from domain.log.aggregate import Event
 
-# Decided by `BulkJob.fail_items`; twice by `links/failing.py`; by `links/end_link.py` and
+# Decided by `BulkJob.fail_items`; twice by `links/failing.py`; by `links/requested.py` and
 # `BulkJob.cancel`; by `refund_by_hand.py`.
 RefundReason = Literal[
     "lookup_unavailable", "provisioning_failed", "provisioning_error", "cancelled", "by_hand"

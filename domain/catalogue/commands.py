@@ -67,7 +67,6 @@ class Catalogue:
         return synced
 
     def change(self, plan_id: UUID, change: Callable[[Plan], None]) -> Plan:
-        """Change a plan in one commit, decided anew when another has changed it meanwhile."""
         return self.log.update(self.log.get(Plan, plan_id, f"plan {plan_id}"), change)
 
 
@@ -88,8 +87,5 @@ def _apply(entry: PlanEntry, plan_id: UUID, plan: Plan | None, cause: Cause) -> 
     if entry.enabled is not None:
         plan.switch(cause, enabled=entry.enabled)
     if entry.excluded is not None:
-        for each in sorted(set(entry.excluded) - plan.excluded, key=str):
-            plan.exclude(each, cause)
-        for each in sorted(plan.excluded - set(entry.excluded), key=str):
-            plan.include(each, cause)
+        plan.hide_from(entry.excluded, cause)
     return plan

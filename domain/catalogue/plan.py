@@ -256,9 +256,12 @@ class Plan(Root):
         if organization_id not in self.excluded:
             self.record(self.OrganizationExcluded, cause, organization_id=organization_id)
 
-    def include(self, organization_id: UUID, cause: Cause) -> None:
-        if organization_id in self.excluded:
-            self.record(self.OrganizationIncluded, cause, organization_id=organization_id)
+    def hide_from(self, organization_ids: Collection[UUID], cause: Cause) -> None:
+        """Hide it from these organizations, and show it to all others; raises as `exclude`."""
+        for each in sorted({*organization_ids} - self.excluded, key=str):
+            self.exclude(each, cause)
+        for each in sorted(self.excluded - {*organization_ids}, key=str):
+            self.record(self.OrganizationIncluded, cause, organization_id=each)
 
 
 def why_below_cost(cost: Cost | None) -> str:

@@ -15,13 +15,14 @@ from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Cause, Clock
 from domain.errors import Conflict, LinkBusy, Refused, ValidationFailed, refuse_other
 from domain.links.bought_plan import BoughtPlan
-from domain.links.buying import (
+from domain.links.create import (
     INCOMPATIBLE,
     NOT_ACCEPTED,
     OTHER_NETWORK,
     UNKNOWN,
     Offers,
     Play,
+    ProvisioningRules,
     as_sold,
     attempts_of,
     buy,
@@ -29,7 +30,6 @@ from domain.links.buying import (
     check_funds,
     payer_of,
 )
-from domain.links.create import ProvisioningRules
 from domain.links.failing import Failing, purchase, refusal_of_change
 from domain.links.link import Link
 from domain.links.networks import Networks

@@ -139,7 +139,6 @@ class LostOrder(Root):
 
     @property
     def order(self) -> Order:
-        """The order that was found, as the port tells it."""
         assert self.found is not None
         found, item = self.found, self.opened.plan.provider_plan_id
         return Order(found.order_reference, found.iccid, item, found.placed_at, cost=found.cost)

@@ -51,7 +51,6 @@ class Networks:
         return cast("EsimNetwork", _NotCalled(name, known or _Unknown, why))
 
     def require(self, link: Link, capability: Capability) -> None:
-        """Raise NotSupportedByNetwork for what the network of a link cannot do."""
         if capability not in self.of(link.network).capabilities:
             raise NotSupportedByNetwork
 

@@ -61,6 +61,7 @@ class PlanChange(Refundable):
         """An intent: its writer alone calls the network, and the call is over at `until`."""
 
         TOPIC = "plan_change.step_started"  # Never triggered itself.
+        IS_STEP = True
         SETS = sets(intent=itself)
 
         index: int
@@ -69,15 +70,12 @@ class PlanChange(Refundable):
 
     class PlanRemovalStarted(StepStarted):
         TOPIC = "plan_change.plan_removal_started"
-        IS_STEP = True
 
     class PlanAdditionStarted(StepStarted):
         TOPIC = "plan_change.plan_addition_started"
-        IS_STEP = True
 
     class PlanRemovalDone(Event):
         TOPIC = "plan_change.plan_removal_done"
-
         SETS = NEXT_STEP
 
         index: int
@@ -86,7 +84,6 @@ class PlanChange(Refundable):
         """`adopted`: the reply was lost, and the add-on was found at the network."""
 
         TOPIC = "plan_change.plan_addition_done"
-
         SETS = NEXT_STEP
 
         index: int

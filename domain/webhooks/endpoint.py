@@ -217,16 +217,16 @@ class WebhookRequest(Root):
     TOPIC = "webhook_request"
 
     class Event(Root.Event):
+        SETS = sets(asked=itself)
+
         organization_id: UUID
         endpoint_id: UUID
 
     class TestAsked(Event, Created, ByOperator):
         TOPIC = "webhook_request.test_asked"
-        SETS = sets(asked=itself)
 
     class RedeliveryAsked(Event, Created, ByOperator):
         TOPIC = "webhook_request.redelivery_asked"
-        SETS = sets(asked=itself)
 
         delivery_id: UUID
 
@@ -234,7 +234,6 @@ class WebhookRequest(Root):
         """These had failed or were cancelled; all of those planned `since`, or the first."""
 
         TOPIC = "webhook_request.redeliveries_asked"
-        SETS = sets(asked=itself)
 
         since: datetime
         delivery_ids: list[UUID]
@@ -244,7 +243,6 @@ class WebhookRequest(Root):
         """Saved together with the rotation that it asked for."""
 
         TOPIC = "webhook_request.rotation_asked"
-        SETS = sets(asked=itself)
 
         generation: int
 

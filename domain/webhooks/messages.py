@@ -161,7 +161,15 @@ def _low_balance(
 ) -> Facts | None:
     """Tell the entry that took the balance below the threshold, or that it was set above it."""
     if isinstance(event, Organization.LowBalanceThresholdSet):
-        return _low_already(event)
+        if event.threshold_micros is None or event.balance_micros is None:
+            return None
+        return {
+            "transaction_id": None,
+            "amount": None,
+            "balance": format_amount(event.balance_micros),
+            "currency": event.currency,
+            "threshold": format_amount(event.threshold_micros),
+        }
     lost = -event.change_micros
     if lost <= 0:
         return None
@@ -170,18 +178,6 @@ def _low_balance(
     if threshold is None or not event.balance_micros < threshold <= before:
         return None
     return {**_entry(event), "threshold": format_amount(threshold)}
-
-
-def _low_already(event: Organization.LowBalanceThresholdSet) -> Facts | None:
-    if event.threshold_micros is None or event.balance_micros is None:
-        return None
-    return {
-        "transaction_id": None,
-        "amount": None,
-        "balance": format_amount(event.balance_micros),
-        "currency": event.currency,
-        "threshold": format_amount(event.threshold_micros),
-    }
 
 
 def _client(event: ApiClient.SecretRotated | ApiClient.Revoked, _: EventContext) -> Facts | None:

@@ -15,7 +15,7 @@ from domain.links.change_plans import ChangeRequest
 from domain.links.create import LinkRequest
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
-from domain.links.set_status import Target
+from domain.links.requested import Target
 from domain.lookups.ports import LookupProvider
 from domain.money import format_amount
 from tests.domain.asking import Customer

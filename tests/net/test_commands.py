@@ -51,7 +51,6 @@ def test_organizations_and_clients(net: Net) -> None:
     net.run("client", "revoke", "cl_nobody")
     net.print("client", "list")
     net.run("wallet", "show", made["id"])
-    net.run("org", "set", made["id"], "--wallet")
     net.run("nonsense")
     net.print("org", "--help")
     net.print("--help")

@@ -158,7 +158,6 @@ def test_operators_move_money(net: Net) -> None:
     acme.until_seen("the rest")
     acme.get("/v1/transactions")
     acme.get("/v1/wallet")
-    net.run("org", "set", acme.id, "--wallet")
     walletless = net.partner("", name="Walletless")
     net.run("wallet", "show", walletless.id)
     net.run("wallet", "deposit", walletless.id, "6.00", "--reference", "bank-1")

@@ -102,7 +102,7 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
         (PROVIDERS, f"more than {RemoteRules().body_bytes_max // MIB} MiB"),
         (API, f"`per_page` (1 to {PER_PAGE_MAX})"),
         (f"{PARTNERS}/errors.md", f"larger than {BODY_BYTES_MAX // MIB} MiB"),
-        (f"{PARTNERS}/errors.md", f"longer than {server.HEAD_BYTES_MAX // KIB} KiB"),
+        (f"{PARTNERS}/errors.md", f"over {server.HEAD_BYTES_MAX // KIB} KiB"),
         (f"{PARTNERS}/errors.md", HEAD),
         (f"{PARTNERS}/errors.md", f"at most {edge_input.PROBLEMS_MAX} problems"),
         (f"{PARTNERS}/errors.md", f"names are cut at {NAME_CHARS_MAX} characters"),

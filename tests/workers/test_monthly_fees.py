@@ -20,6 +20,7 @@ from tests.installation import (
     SetClock,
     on_sqlite,
     postgresql_only,
+    timed,
     wait_until,
 )
 from tests.projections.looking import place_of
@@ -47,9 +48,7 @@ FEBRUARY = [("2026-02", "1.50")]
 clock = clock_at("2026-01-15 12:00")
 
 
-@pytest.fixture
-def other(installation: Installation, clock: SetClock) -> Process:
-    return installation.process(clock)
+other = timed
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from domain.links.network import LinkStatus, NoSuchEndpoint
-from domain.links.set_status import Target
+from domain.links.requested import Target
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm

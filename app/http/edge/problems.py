@@ -86,7 +86,7 @@ TIMED_OUT = Problem(
     408, "The request was not complete in time.", advice="send the same request faster"
 )
 URI_TOO_LONG = Problem(
-    414, "The URL is longer than 64 KiB.", advice="shorten it", code="REQUEST_URI_TOO_LONG"
+    414, "The URL and headers are over 64 KiB.", advice="shorten it", code="REQUEST_URI_TOO_LONG"
 )
 HEAD_TOO_LARGE = Problem(
     431, "There are over 100 headers, or over 64 KiB of them.", advice="send fewer"

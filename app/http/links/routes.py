@@ -53,13 +53,12 @@ from app.security.authorization import Caller
 from domain import errors
 from domain.catalogue.plan import SIMULATED
 from domain.ids import derive_id
-from domain.links.buying import INCOMPATIBLE, UNKNOWN
 from domain.links.change_plans import NOT_THERE, OFFER_S, ChangeRequest
-from domain.links.create import LinkRequest
-from domain.links.end_link import UNCHANGED
+from domain.links.create import INCOMPATIBLE, UNKNOWN, LinkRequest
 from domain.links.failing import refusal_of_link
 from domain.links.handover import SECRET_BYTES, address_of, hand_over
 from domain.links.link import HANDED_OVER, RENAMED, Link
+from domain.links.requested import UNCHANGED
 from domain.links.waiting import SHARE
 from domain.money import format_amount
 from domain.provider_errors import ProviderError

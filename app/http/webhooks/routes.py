@@ -445,11 +445,13 @@ def _shown(endpoint: WebhookEndpoint) -> Webhook | None:
     address, disabled = CURRENT.get().parts.webhooks.address(endpoint), endpoint.disabled
     if address is None:
         return None
+    # Only a replay shows one that its organization has deleted.
+    reason = "asked" if endpoint.is_deleted else disabled and disabled.reason
     return Webhook.of(
         endpoint,
         address,
-        enabled=disabled is None,
-        disabled_reason=None if disabled is None else disabled.reason,
+        enabled=reason is None,
+        disabled_reason=reason,
         created_at=format_time(endpoint.created_on),
     )
 

@@ -137,3 +137,8 @@ def shell(nowhere: Shell, migrated_home: Path, monkeypatch: pytest.MonkeyPatch) 
     shutil.copytree(migrated_home, nowhere.home, dirs_exist_ok=True)
     monkeypatch.setattr(migrate, "is_migrated", lambda of: of.persistence.has_all_files())
     return nowhere
+
+
+@pytest.fixture
+def organization(shell: Shell) -> UUID:
+    return shell.new_organization()

@@ -155,6 +155,19 @@ def test_a_backup_without_the_keys_in_use_is_refused(paid: Shell, tmp_path: Path
     assert "holds no pepper" in paid.refusal("backup", tmp_path / "b")
 
 
+def test_a_backup_beside_the_keys_is_no_key(paid: Shell, tmp_path: Path) -> None:
+    for place in (Path(paid.environment["SIGNING_KEYS"]) / "one", tmp_path / "two"):
+        paid.run("backup", place)
+        assert not [*(place / "keys").glob("*.*")]
+
+
+def test_a_place_in_the_backup_is_refused(copy: Path, elsewhere: Shell) -> None:
+    places = {"DATABASE_URL": f"sqlite:///{copy}/a.db", "SIGNING_KEYS": f"{copy}/keys"}
+    for name, place in places.items():
+        refused = elsewhere.having(**{name: place}).refusal("restore", copy)
+        assert (refused.startswith(name), "in the backup" in refused) == (True, True)
+
+
 def test_a_disk_that_fills_up_leaves_nothing(paid: Shell, tmp_path: Path) -> None:
     target, (before, most) = tmp_path / "full" / "b", resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, most))

@@ -69,6 +69,12 @@ def test_the_list_tells_everything_and_can_be_imported_again(shell: Shell, tmp_p
     assert shell.json("plans", "import", path) == {"created": 0, "updated": 0, "unchanged": 2}
 
 
+def test_a_plan_is_not_hidden_from_whom_it_is_shown_to(shell: Shell) -> None:
+    its = shell.new_organization()
+    line = ("plans", "set", uuid4(), "--exclude", its, "--exclude", uuid4(), "--include", its)
+    assert "--exclude or to --include" in shell.refusal(*line, status=2)
+
+
 def test_a_rule_for_prices_is_checked(shell: Shell) -> None:
     for options, named in (
         ("--markup 30", "30%"),

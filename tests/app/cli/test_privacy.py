@@ -40,11 +40,6 @@ def is_readable(shell: Shell, job_id: UUID) -> bool:
         return container.vault.open(job.organization_id, job_id, personal) is not None
 
 
-@pytest.fixture
-def organization(shell: Shell) -> UUID:
-    return shell.new_organization()
-
-
 def test_earlier_months_are_erased_and_later_ones_stay(shell: Shell, organization: UUID) -> None:
     old, new = (ask(shell, organization, at) for at in (JANUARY, FEBRUARY))
     assert shell.json("privacy", "erase", "--before", "2024-01")["erased_keys"] == 0

@@ -14,11 +14,6 @@ from tests.app.cli.shell import Shell
 from tests.docs.verifier import verify
 
 
-@pytest.fixture
-def organization(shell: Shell) -> UUID:
-    return shell.new_organization()
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -42,6 +37,11 @@ def test_an_organization_may_have_all_for_nothing_and_spend_nothing(
         prices = ("--price", amount, "--monthly-link-fee", amount, "--spending-limit", amount)
         its = shell.json("org", "set", organization, *prices)
         assert {its["price_per_lookup"], its["monthly_link_fee"], its["spending_limit"]} == {told}
+
+
+def test_a_wallet_is_opened_once_by_a_command_that_is_repeated(shell: Shell) -> None:
+    line = ("org", "set", shell.new_organization("--no-wallet"), "--wallet", "--price", "1")
+    assert shell.json(*line) == shell.json(*line)
 
 
 def refuse_each(shell: Shell, organization: UUID, option: str, *wrong: object) -> None:

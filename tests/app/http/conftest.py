@@ -35,6 +35,11 @@ def still(tmp_path: Path, migrated: Seed) -> Iterator[Service]:
     yield from run_service(tmp_path, migrated, still=True)
 
 
+@pytest.fixture
+def tenant(service: Service) -> Tenant:
+    return service.tenant()
+
+
 @pytest.fixture(scope="module")
 def acme(service: Service) -> Tenant:
     """An organization with 100.00 and a client with all scopes."""

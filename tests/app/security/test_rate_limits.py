@@ -9,7 +9,7 @@ from app.bootstrap.container import Container
 from app.security.rate_limits import AHEAD_OF, RateLimits
 from domain.blocking import WouldBlock, forbid_blocking
 from tests.domain.asking import all_at_once
-from tests.installation import Installation, Process, SetClock, on_sqlite
+from tests.installation import Process, SetClock, on_sqlite, timed
 
 ONE = uuid4()
 
@@ -27,19 +27,7 @@ class Counting:
         return self._counters.count_requests(organization_id, minute, wanted)
 
 
-@pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
-def process(installation: Installation, clock: SetClock) -> Process:
-    return installation.process(clock)
-
-
-@pytest.fixture
-def other(installation: Installation, clock: SetClock) -> Process:
-    return installation.process(clock)
+process = other = timed
 
 
 def admitted(process: Container, per_minute: int, tries: int, who: UUID = ONE) -> int:

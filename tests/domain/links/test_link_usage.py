@@ -13,6 +13,7 @@ from domain.links.network import AddonUsage, NetworkStatus, Usage
 from domain.links.readings import STATUS_FRESH, PlanUsage, StatusReading, usage_of
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer
+from tests.domain.conftest import clocked_buyer
 from tests.installation import wait_until
 
 pytestmark = pytest.mark.any_database
@@ -94,9 +95,7 @@ def test_what_is_left_of_a_removed_plan_is_nobody_elses() -> None:
     assert shown([removed, unknown], usage(addon("ad-1", 1.0))) == {unknown.id: 0.0}
 
 
-@pytest.fixture
-def buyer(clocked_buyer: Buyer) -> Buyer:
-    return clocked_buyer
+buyer = clocked_buyer
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from domain.links.waiting import limiters_of
 from domain.months import month_of
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Patience
+from tests.domain.conftest import clocked_buyer
 from tests.installation import wait_until
 from tests.support.erasing import erase_months
 from workers.links import CreateEndpoint
@@ -21,9 +22,7 @@ from workers.links import CreateEndpoint
 pytestmark = pytest.mark.any_database
 
 
-@pytest.fixture
-def buyer(clocked_buyer: Buyer) -> Buyer:
-    return clocked_buyer
+buyer = clocked_buyer
 
 
 @pytest.fixture

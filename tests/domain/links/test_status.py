@@ -11,11 +11,12 @@ from domain.links import driver
 from domain.links.driver import CALL_S, WITHIN_S
 from domain.links.link import Link
 from domain.links.network import EsimNetwork, LinkStatus
-from domain.links.set_status import Target
+from domain.links.requested import Target
 from domain.links.waiting import limiters_of
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.domain.asking import all_at_once
 from tests.domain.buying import Buyer, Gate, Patience
+from tests.domain.conftest import clocked_buyer
 from tests.faulty_network import Killed
 from tests.installation import PATIENCE_S
 
@@ -25,9 +26,7 @@ TARGETS: list[Target] = ["suspended", "active"]
 SHORT_S = 0.05
 
 
-@pytest.fixture
-def buyer(clocked_buyer: Buyer) -> Buyer:
-    return clocked_buyer
+buyer = clocked_buyer
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from app.security.throttle import FAILURES_MAX
 from domain.errors import NotPossible
 from projections.engine.database import to_micros
-from tests.installation import PATIENCE_S, Installation, Process, SetClock
+from tests.installation import PATIENCE_S, Installation, Process, SetClock, timed
 
 KEY = UUID("3f1f7a5e-8c6d-4f0c-9c3e-2a4b8f1d7e60")
 TERM = timedelta(seconds=30)
@@ -24,9 +24,7 @@ THREADS = 12
 T = TypeVar("T")
 
 
-@pytest.fixture
-def process(installation: Installation, clock: SetClock) -> Process:
-    return installation.process(clock)
+process = timed
 
 
 def fail(process: Process, times: int, subject: str = SUBJECT) -> None:

@@ -20,11 +20,6 @@ from tests.installation import SetClock
 CLIENTS = "/v1/account/clients"
 
 
-@pytest.fixture
-def tenant(service: Service) -> Tenant:
-    return service.tenant()
-
-
 def rotate(tenant: Tenant, client_id: str, key: str = "", **body: Any) -> TestResponse:
     return tenant.post(f"{CLIENTS}/{client_id}/rotate-secret", json=body, key=key)
 

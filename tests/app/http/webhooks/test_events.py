@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from app.http.webhooks.events import cursor_at
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
-from tests.app.http.webhooks.test_webhooks import WEBHOOKS
+from tests.app.http.webhooks.test_webhooks import WEBHOOKS, plan
 
 EVENTS = "/v1/events"
 NUMBER = "+14155552671"
@@ -50,9 +50,7 @@ def test_an_event_has_the_body_and_the_id_that_an_endpoint_is_told(
     tenant.deposit("5.00")
     tenant.open("PATCH", "/v1/account", json={"low_balance_threshold": "100.00"})
     tenant.post(f"{WEBHOOKS}/{first}/test")
-    parts.projector.catch_up()
-    while parts.webhook_planner.step():
-        pass
+    plan(parts)
     for webhook_id, missing in ((first, 1), (second, 2)):  # The first deposit, and the test.
         told = {each["id"]: each for each in tenant.deliveries(webhook_id)}
         shown = {each["id"]: each["body"] for each in read(tenant, webhook_id=webhook_id)["data"]}
@@ -132,9 +130,7 @@ def test_a_type_that_must_be_named_is_sent_with_the_id_of_its_event(
     named = tenant.webhook(events=names)
     tenant.open("PATCH", "/v1/account", json={"low_balance_threshold": "20.00"})
     assert tenant.post("/number-lookup", json={"phone_number": NUMBER}).status_code == 200
-    parts.projector.catch_up()
-    while parts.webhook_planner.step():
-        pass
+    plan(parts)
     told = {each["id"]: each["type"] for each in tenant.deliveries(named)}
     shown = read(tenant, webhook_id=named, types=",".join(names))["data"]
     assert told == {each["id"]: each["body"]["type"] for each in shown}

@@ -15,13 +15,15 @@ URL = "https://hooks.example/told"
 WEBHOOKS = "/v1/webhooks"
 
 
-@pytest.fixture
-def tenant(service: Service) -> Tenant:
-    return service.tenant()
-
-
 def create(tenant: Tenant, key: str = "", **body: Any) -> Any:
     return tenant.post(WEBHOOKS, json={"url": URL, **body}, key=key)
+
+
+def test_a_repeat_shows_that_the_endpoint_was_deleted(tenant: Tenant) -> None:
+    made = create(tenant, "a").json["data"]
+    tenant.open("DELETE", f"{WEBHOOKS}/{made['id']}")
+    reply = create(tenant, "a")
+    assert reply.json["data"] == made | {"enabled": False, "disabled_reason": "asked"}
 
 
 def due(tenant: Tenant) -> UUID:
