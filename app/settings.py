@@ -33,7 +33,7 @@ WITH_PASSWORDS = {"database_url", "finance_database_url", "broker_url"}
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 # A path that no proxy rewrites. Below it, the first segments of our own paths.
 PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
-OWN_SEGMENTS = {"v1", "number-lookup", "docs", "livez", "readyz", "networks", "openapi.json"}
+OWN = re.compile(r"/(v1|number-lookup|docs|llms\.txt|e|livez|readyz|networks|openapi\.json)(/|$)")
 
 COST = rf"[0-9]{{1,12}}(?:\.[0-9]{{1,6}})?(?: (?:{'|'.join(CURRENCIES)}))?"
 CONCURRENCY = 32  # Calls of a process at one provider, where no other number is set.
@@ -150,7 +150,7 @@ _safe_sink = _must(
 _email = _must("be an e-mail address", EMAIL.fullmatch)
 _path = _must(
     "be a path such as /bappy, of plain characters, that is not one of ours",
-    lambda text: PATH.fullmatch(text) and text.split("/")[1] not in OWN_SEGMENTS,
+    lambda text: PATH.fullmatch(text) and not OWN.match(text),
 )
 _no_token_path = _must(
     "not be a path of the token operation", lambda path: path.split("/")[1:2] != ["auth"]

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from sqlalchemy import Connection
 
@@ -33,11 +32,9 @@ class NotAccepted(Exception):
     """Raised when a sink has not taken a checkpoint; its text is one line."""
 
 
-class Sink(Protocol):
-    """Keeps checkpoints where the people of this installation cannot change them."""
-
-    def put(self, name: str, note: str) -> None:
-        """Keep a note under a name; safe to repeat. Raises NotAccepted."""
+# Keeps a note, by its name, where the people of this installation cannot change it; safe to repeat.
+# Raises NotAccepted.
+Sink = Callable[[str, str], object]
 
 
 @dataclass(eq=False)
@@ -111,7 +108,7 @@ class Checkpoints:
             return False
         waiting = self.checkpoint_store.undelivered(DELIVERIES_MAX)
         for number, signed, _ in waiting:
-            self.sink.put(name_of(signed.checkpoint), signed.note)
+            self.sink(name_of(signed.checkpoint), signed.note)
             self.checkpoint_store.delivered(number, self.clock())
         return len(waiting) == DELIVERIES_MAX
 

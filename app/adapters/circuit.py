@@ -46,8 +46,7 @@ class CircuitBreaker:
     thread.
     """
 
-    kind: str
-    name: str
+    name: str  # As log lines have it.
     probe: Callable[[], object]
     _: KW_ONLY
     failures_max: int = FAILURES_MAX
@@ -57,10 +56,6 @@ class CircuitBreaker:
     _failures: int = field(default=0, init=False)
     _prober: Thread | None = field(default=None, init=False)  # There is one while it is open.
     _closing: Event = field(default_factory=Event, init=False)
-
-    @property
-    def _called(self) -> str:
-        return f"{self.kind} {self.name}"
 
     def is_up(self) -> bool:
         return self._prober is None
@@ -73,13 +68,13 @@ class CircuitBreaker:
         counts as a failure, even an unknown one.
         """
         if self._prober is not None:
-            raise Unavailable(f"the circuit of the {self._called} is open")
+            raise Unavailable(f"the circuit of the {self.name} is open")
         started_s = time.monotonic()
         try:
             answer = reached(*args, **kwargs)
         except (Rejected, NotAnswered, OutcomeNotStated) as error:
             if isinstance(error, OddRecord | OutcomeNotStated):
-                _log.warning("%s: an odd record: %s", self._called, error)
+                _log.warning("%s: an odd record: %s", self.name, error)
             self._record_success()
             raise
         except Busy:
@@ -87,7 +82,7 @@ class CircuitBreaker:
         except Exception as error:
             if not isinstance(error, ProviderError):
                 # Only the type is logged, because the text of an unknown error may hold the number.
-                _log.warning("%s raised %s", self._called, type(error).__name__)
+                _log.warning("%s raised %s", self.name, type(error).__name__)
             self._record_failure(is_slow=time.monotonic() - started_s > self.patience_s)
             raise
         self._record_success()
@@ -119,19 +114,19 @@ class CircuitBreaker:
                 # stays closed, and the next failure tries again.
                 return
             self._prober = prober
-        _log.warning("%s: circuit open", self._called)
+        _log.warning("%s: circuit open", self.name)
 
     def _probe_until_up(self) -> None:
         while not self._closing.wait(self.open_s):
             try:
                 self.probe()
             except Exception as error:  # noqa: BLE001 - Whatever the error, the provider is not up.
-                _log.info("%s: probe raised %s", self._called, type(error).__name__)
+                _log.info("%s: probe raised %s", self.name, type(error).__name__)
                 continue
             with self._lock:
                 self._failures = 0
                 self._prober = None
-            _log.warning("%s: circuit closed", self._called)
+            _log.warning("%s: circuit closed", self.name)
             return
 
 

@@ -49,12 +49,10 @@ def end_of(row: Sequence[Any] | None) -> LogEnd:
 
 
 def not_empty(where: str) -> NotPossible:
-    """Return the error for a log that holds events already."""
     return NotPossible(f"{where}: the log holds events already; import into an empty place")
 
 
 def not_whole(stream_id: UUID | None = None) -> NotPossible:
-    """Return the error for rows that are not a whole log."""
     if stream_id is None:
         return NotPossible("an event of the export comes twice")
     return NotPossible(

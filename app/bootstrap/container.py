@@ -481,7 +481,7 @@ class Container:
         return [*(self._guarded(each, PATIENCE_S) for each in others), self._guarded(last, inf)]
 
     def _guarded(self, bare: LookupProvider, patience_s: float) -> LookupProvider:
-        circuit = CircuitBreaker("lookup provider", bare.name, bare.probe, patience_s=patience_s)
+        circuit = CircuitBreaker(f"lookup provider {bare.name}", bare.probe, patience_s=patience_s)
         self.circuits.append(circuit)
         return GuardedLookup(bare, circuit, self.gate.spares)
 
@@ -560,7 +560,7 @@ class Container:
         if not bare.remote:
             return bare
         circuit = CircuitBreaker(
-            "eSIM network", bare.name, lambda: bare.probe(timeout_s=NETWORK_PROBE_S)
+            f"eSIM network {bare.name}", lambda: bare.probe(timeout_s=NETWORK_PROBE_S)
         )
         self.circuits.append(circuit)
         return cast("EsimNetwork", GuardedNetwork(bare, circuit))

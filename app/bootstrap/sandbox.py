@@ -7,7 +7,7 @@ reads, webhooks and the background reading follow by their ordinary ways.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from itertools import takewhile
 from typing import Any, Final
@@ -102,10 +102,8 @@ class Sandbox:
         """Counts a purchase, and returns how it has to fail; decided anew, it fails alike."""
 
         def count(owner: UUID, key: str | None, plan_id: UUID, _: Cause) -> str | None:
-            def fits(of: str, _: str) -> bool:
-                return is_of(of, PURCHASE, [plan_id], key=key)
-
-            return self.counters.next_failure(owner, fits)
+            fits = partial(is_of, operation=PURCHASE, plans=[plan_id], key=key)
+            return self.counters.next_failure(owner, lambda of, _: fits(of))
 
         return lru_cache(PURCHASES_MAX)(count)
 
@@ -140,8 +138,7 @@ class Sandbox:
 
         _, links = self.links.page(database, owner, LinkFilter(), one)
         _, ended = self.links.page(database, owner, LinkFilter(status="ended"), one)
-        with database.reading() as connection:
-            owners = {each.owner for each in self.due_list.all(connection)}
+        owners = {each.owner for each in database.read(self.due_list.all)}
         if links > ended or owner_of("link", owner) in owners:
             raise LinkInUse(STILL_LIVES)
         over: Sequence[JobStatus] = ("completed", "failed", "cancelled")

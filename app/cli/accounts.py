@@ -102,7 +102,7 @@ def may_wait(command: Callable[..., Said]) -> Callable[..., Said]:
     return run
 
 
-client_argument = click.argument("client_id", metavar="ID")
+client_argument = click.argument("client_id", metavar="ID", type=WORDS)
 price_option = click.option(
     "--price",
     type=OrWord(AT_LEAST_ZERO, "default"),

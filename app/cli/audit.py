@@ -233,7 +233,10 @@ def read_note(file: Path) -> SignedCheckpoint:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    return sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
+    found = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
+    if not found:  # As where a mount is missing.
+        raise click.ClickException(f"{path}: holds no checkpoint")
+    return found
 
 
 def public_key_of(text: str) -> bytes:

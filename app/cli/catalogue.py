@@ -213,8 +213,8 @@ def sync(  # noqa: PLR0913  # Each argument is an option of the command.
     identity check (`notices`), only by --with-conditions or `plans set`. Prices that there are
     never change here. Plans that the network no longer has are told, and stay.
     """
-    if markup is None and (step_micros is not None or rates):
-        misuse("--round and --rate are for prices that --markup makes")
+    if markup is None and (step_micros is not None or rates or with_conditions):
+        misuse("--round, --rate and --with-conditions are for prices that --markup makes")
     rule = None if markup is None else Markup(markup, step_micros or CENT_MICROS, dict(rates))
     container, supplied = session.container, _supplied(session, network)
     rules = SyncRules(network, container.settings.currency, rule, with_conditions)

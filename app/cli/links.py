@@ -258,6 +258,7 @@ def retry(session: Session) -> Mapping[str, int]:
     charged or refunded twice.
     """
     container = session.container
+    container.gate.refuse_held()  # The workers would not.
     container.counters.clear(SLICES, unheld=True)
     due, read = container.due_list, container.views.read
     owners, _ = session.read(due.owners, FOREVER)
@@ -269,9 +270,8 @@ def retry(session: Session) -> Mapping[str, int]:
         is_slice, about = each.kind == "slice", (each.id, each.part)
         _request(container, slice_message(*about) if is_slice else saga_message(each.kind, each.id))
     left = len(session.read(container.due_list.all))
-    slices = {each.id for each in found if each.kind == "slice"}
-    ended = (container.log.get(BulkJob, each) for each in slices)
-    finished = sum(job.finished_at is not None for job in ended)
+    ids = {each.id for each in found if each.kind == "slice"}
+    finished = sum(container.log.get(BulkJob, each).finished_at is not None for each in ids)
     return {"sent": len(found), "jobs_finished": finished, "links_unfinished": left}
 
 

@@ -102,10 +102,9 @@ def sizes_of(container: Container) -> dict[str, int]:
         return {part: _size(path) + _size(Path(f"{path}-wal")) for part, path in stems.items()}
     sizes = dict.fromkeys((LOG, MODELS, STORES), 0)
     models = {table.name for model in container.models for table in model.tables}
-    with container.views.reading() as connection:
-        for name, size in connection.execute(text(SIZES)):
-            part = MODELS if name in models else LOG if name.startswith("log_events") else STORES
-            sizes[part] += size
+    for name, size in container.views.all(text(SIZES)):
+        part = MODELS if name in models else LOG if name.startswith("log_events") else STORES
+        sizes[part] += size
     return sizes
 
 

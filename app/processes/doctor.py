@@ -243,10 +243,9 @@ def _providers(container: Container) -> Iterator[Finding]:
         message = f"{name} is drained by {by} since {since} UTC: it gets no new work"
         yield Finding("providers", "advice", message)
     missing = [name for name in NETWORKS if name not in container.settings.networks]
-    with container.views.reading() as connection:
-        for name in container.links.networks_of(connection, missing):
-            message = f"links run on {name}, which NETWORK_PROVIDER does not name: none can change"
-            yield Finding("network", "fault", message)
+    for name in container.views.read(container.links.networks_of, missing):
+        message = f"links run on {name}, which NETWORK_PROVIDER does not name: none can change"
+        yield Finding("network", "fault", message)
 
 
 def _trials(container: Container) -> Iterator[Finding]:

@@ -59,7 +59,7 @@ def import_log(
 
 def range_of(path: Path) -> Path:
     """Return the file with the tree over the events before a part of an export."""
-    return path.with_name(path.name + RANGE)
+    return path.parent / f"{path.name}{RANGE}"
 
 
 def _checked(

@@ -132,13 +132,11 @@ def lost_events(container: Container) -> str | None:
 
 
 def table_versions(container: Container) -> dict[str, int]:
-    """Return the version of each set of own tables that exists."""
     databases = dict.fromkeys((container.stores, container.views, container.vault.database))
     return {name: version for each in databases for name, version in versions(each).items()}
 
 
 def newer_tables(container: Container, found: Mapping[str, int]) -> list[str]:
-    """Return the sets of tables that are of a later release than this one."""
     known = {own.name: own.version for own in container.own_tables}
     known |= dict.fromkeys(SETS, 1)
     return [name for name, version in found.items() if version > known.get(name, 0)]
@@ -153,8 +151,7 @@ def _build_models(
     with container.stores.writing() as connection:  # 1.0.0 kept pieces of numbers in it.
         connection.execute(text("DROP TABLE IF EXISTS network_number_parts"))
     if slow_search(container):  # The extensions may have come later than the table.
-        with container.views.writing() as connection:
-            container.links.index_of_texts.create(connection)
+        container.views.write(container.links.index_of_texts.create)
         if fault := slow_search(container):
             warn(fault)
     container.projector.catch_up()

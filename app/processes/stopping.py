@@ -7,7 +7,6 @@ import time
 from contextlib import suppress
 from socket import AF_UNIX, SOCK_DGRAM, socket, socketpair
 from threading import Event, Thread
-from types import FrameType
 
 from app.settings import notify_socket
 
@@ -36,7 +35,9 @@ def stop_on_signals(cut_off_after_s: float | None = CLEAN_END_S) -> Event:
         target=_hear, args=(hears, signals, stop, cut_off_after_s), name="signals", daemon=True
     ).start()
     for number in STOP_SIGNALS:
-        signal.signal(number, _next_one_ends)
+        signal.signal(
+            number, lambda its, _: signal.signal(its, signal.SIG_DFL)
+        )  # The next ends it.
     return stop
 
 
@@ -51,10 +52,6 @@ def notify(state: str) -> None:
 def wait_alive(stop: Event) -> None:
     while not stop.wait(ALIVE_S if notify_socket() else None):
         notify(ALIVE)
-
-
-def _next_one_ends(number: int, _frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_DFL)
 
 
 def _hear(hears: socket, _signals: socket, stop: Event, cut_off_after_s: float | None) -> None:

@@ -53,7 +53,6 @@ class SecretHasher:
         self._peppers = peppers
 
     def hash(self, secret: str) -> str:
-        """Return the hash of the secret under the newest pepper."""
         pepper = self._peppers.newest()
         digest = _digest(pepper, secret)
         return digest if pepper.is_first else f"{pepper.id}:{digest}"

@@ -22,23 +22,20 @@ PREFIX = "carrier_links_"  # Of every metric but `process_…`, which all progra
 ANSWER_S = 1.5  # How long a scrape waits for its answers, so that it ends within 2 s.
 
 # What each gauge says, and its label if it has one.
-GAUGES = {
+GAUGES: Mapping[str, tuple[str, ...]] = {
     "lookup_provider_up": ("0 while no lookup is let through to it.", "provider"),
     "network_provider_up": ("0 while its circuit is open.", "provider"),
     "provider_drained": ("1 while it gets no new work, by an operator's word.", "provider"),
     "follower_lag_events": ("Events left to follow.", "name"),
     "follower_lag_seconds": ("Since when it has not been at the end.", "name"),
     "follower_failed": ("1 when it has stopped.", "name"),
-    "audit_failures": ("What the last nightly audit found.", ""),
-    "audit_age_seconds": ("Age of the last nightly audit.", ""),
-    "checkpoint_outside_age_seconds": (
-        "Age of the newest checkpoint that the sink has accepted.",
-        "",
-    ),
-    "months_overdue": ("Months to close.", ""),
-    "backup_age_seconds": ("Age of the last backup.", ""),
-    "database_connections": ("Connections of all clients.", ""),
-    "database_connections_max": ("How many there may be.", ""),
+    "audit_failures": ("What the last nightly audit found.",),
+    "audit_age_seconds": ("Age of the last nightly audit.",),
+    "checkpoint_outside_age_seconds": ("Age of the newest checkpoint that the sink has accepted.",),
+    "months_overdue": ("Months to close.",),
+    "backup_age_seconds": ("Age of the last backup.",),
+    "database_connections": ("Connections of all clients.",),
+    "database_connections_max": ("How many there may be.",),
     "database_replication_lag_bytes": (
         "How far a standby is behind in replaying the log of the server.",
         "standby",
@@ -51,20 +48,17 @@ GAUGES = {
         "Since when the link that has waited longest has no answer of its network.",
         "network",
     ),
-    "webhook_deliveries_pending": ("Deliveries that wait.", ""),
+    "webhook_deliveries_pending": ("Deliveries that wait.",),
     "webhook_delivery_late_seconds": (
         "How late the delivery is that has waited longest for an endpoint that works.",
-        "",
     ),
     "webhook_endpoints_disabled": ("Endpoints that are told nothing.", "reason"),
-    "oldest_unfinished_job_seconds": ("Age of the oldest unfinished job.", ""),
+    "oldest_unfinished_job_seconds": ("Age of the oldest unfinished job.",),
     "oldest_unfinished_job_idle_seconds": (
         "Since when the longest idle unfinished job has not moved.",
-        "",
     ),
     "oldest_unfinished_link_seconds": (
         "Age of the oldest unfinished link or change of its plans or status.",
-        "",
     ),
     "queue_messages": ("Messages that wait for a worker.", "queue"),
     "scrape_part_reached": ("0 when this part could not be asked at this scrape.", "part"),
@@ -128,10 +122,10 @@ class ScrapedGauges(Collector):
 
 
 def _family(name: str, shown: float | Mapping[str, float]) -> Metric:
-    text, label = GAUGES[name]
+    text, *label = GAUGES[name]
     if not isinstance(shown, Mapping):
         return GaugeMetricFamily(PREFIX + name, text, shown)
-    family = GaugeMetricFamily(PREFIX + name, text, labels=[label])
+    family = GaugeMetricFamily(PREFIX + name, text, labels=label)
     for each, value in shown.items():
         family.add_metric([each], value)
     return family

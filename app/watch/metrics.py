@@ -250,7 +250,6 @@ class Metrics:
             logger.exception("events were not counted")
 
     def count(self, name: str, *labels: str) -> None:
-        """Let a counter of METRICS rise."""
         self._series(name, *labels).inc()
 
     def looked_up(self, source: str, count: int) -> None:

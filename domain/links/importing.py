@@ -114,6 +114,7 @@ class LinkImport:
             "name": entry.name,
             "endpoint_id": self._endpoint_of(entry),
             "sponsor_profile": entry.sponsor_profile,
+            "lpa": entry.lpa and ActivationCode(entry.lpa, entry.confirmation_code).as_text(),
             "plans": [*_plans(link_id, entry, terms, cause.at)],
         }
         known = self.log.find(Link, link_id)
@@ -125,13 +126,10 @@ class LinkImport:
             _refuse("iccid", f"is the eSIM of link {esim.link_id}")
         esim = esim or Esim.register(network, iccid, cause)
         esim.reserve(link_id, cause)
-        lpa = None
         if sealed:
-            owner = entry.organization_id
-            facts["name"] = seal_text(self.vault, owner, link_id, entry.name, cause)
-            code = entry.lpa and ActivationCode(entry.lpa, entry.confirmation_code).as_text()
-            lpa = seal_text(self.vault, owner, link_id, code, cause)
-        return Link.take_over(link_id, cause, iccid=iccid, lpa=lpa, **facts), esim
+            whose = self.vault, entry.organization_id, link_id
+            facts |= {each: seal_text(*whose, facts[each], cause) for each in ("name", "lpa")}
+        return Link.take_over(link_id, cause, iccid=iccid, **facts), esim
 
     def _endpoint_of(self, entry: LinkEntry) -> str:
         """Return the endpoint id; on an order network that is the ICCID."""
@@ -170,16 +168,19 @@ def _plans(
 def _require_same(link: Link, facts: Mapping[str, Any], vault: Vault) -> None:
     """Raise Wrong if a link was imported with other facts; later changes do not count.
 
-    Nor does a name that was erased.
+    Nor does what was erased, or an activation code that the file leaves out.
     """
     assert isinstance(link.requested, Link.Imported)
-    called = named(link.requested)
-    name = open_text(vault, link.organization_id, link.id, called)
+    sealed = {"name": named(link.requested), "lpa": facts["lpa"] and link.lpa}
+    texts = {
+        name: open_text(vault, link.organization_id, link.id, it) for name, it in sealed.items()
+    }
+    texts |= {name: facts[name] for name, it in sealed.items() if it and texts[name] is None}
     activations = [link.activations.get(each.activation_id) for each in facts["plans"]]
     had = [each for each in activations if each is not None]
     before = {
         "organization_id": link.organization_id,
-        "name": facts["name"] if name is None and called is not None else name,
+        **texts,
         "endpoint_id": link.endpoint_id,
         "sponsor_profile": link.requested.sponsor_profile,
         "plans": [(each.plan.plan_id, each.bought_at, each.addon_id) for each in had],

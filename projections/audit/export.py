@@ -78,12 +78,8 @@ class Export:
                 state = row.state.decode()
             except UnicodeDecodeError:
                 raise Poisoned(row.position, "its stored bytes are no text") from None
-            yield (
-                _encode(
-                    Exported(row.position, row.stream_id, row.version, row.topic, state, leaf.hex())
-                )
-                + b"\n"
-            )
+            line = Exported(*row[:-1], state, leaf.hex())
+            yield _encode(line) + b"\n"
             self._add_row(row, leaf)
             self.events += 1
 

@@ -61,6 +61,5 @@ class Report:
         return not self.failures
 
     def add(self, position: int, reasons: Sequence[str]) -> None:
-        """Add failures, up to `FAILURES_MAX`."""
         room = FAILURES_MAX - len(self.failures)
         self.failures.extend(Failure(position, reason) for reason in reasons[:room])

@@ -72,7 +72,6 @@ class StoredTree:
         return last.number * TILE + len(last.leaves), last.leaves[-1][0]
 
     def append(self, connection: Connection, leaves: Sequence[Leaf]) -> None:
-        """Add leaves behind the last one."""
         last = self._newest(connection)
         if last is not None and len(last.leaves) == TILE:
             last = Tile(last.number + 1, ())
@@ -132,7 +131,6 @@ class StoredTree:
         return index if is_there else None
 
     def position_of(self, connection: Connection, index: int) -> int:
-        """Return the position of the event whose leaf is at an index."""
         number, at = divmod(index, TILE)
         tile = self.tile(connection, number)
         if tile is None or at >= len(tile.leaves):

@@ -204,8 +204,7 @@ class Consumer(ABC):
     def _initialize(self, lost: Sequence[str], known: Mapping[str, Position]) -> None:
         for name in lost:
             last = self.start(known.get(name))
-            with self._database.writing() as connection:
-                self._positions.start(connection, name, self.members[name].version, last)
+            self._database.write(self._positions.start, name, self.members[name].version, last)
             self._checked.discard(name)
 
     def _remember(self, active: Sequence[Position]) -> None:
@@ -279,8 +278,7 @@ class Consumer(ABC):
         behind = [] if skipped is None else [p for p in active if p.position < skipped.position]
         if skipped is None or not behind:
             return active
-        with self._database.writing() as connection:
-            self._positions.advance(connection, behind, skipped)
+        self._database.write(self._positions.advance, behind, skipped)
         self._skipped, self._moved_at = None, time.monotonic()
         return [replace(each, position=skipped.position) for each in active]
 
@@ -288,8 +286,7 @@ class Consumer(ABC):
         last = self._beat_at
         if not self.beats or (last is not None and last <= now < last + HEARTBEAT):
             return
-        with self._database.writing() as connection:
-            self._positions.caught_up(connection, active, now)
+        self._database.write(self._positions.caught_up, active, now)
         self._beat_at = now
 
     def _stop(
@@ -297,8 +294,7 @@ class Consumer(ABC):
     ) -> None:
         """Say why these members have stopped, and leave them alone for a while."""
         logger.error("%s stopped: %s", ", ".join(p.name for p in active), failure, exc_info=error)
-        with self._database.writing() as connection:
-            self._positions.fail(connection, active, failure, self._clock())
+        self._database.write(self._positions.fail, active, failure, self._clock())
         for name in (each.name for each in active):
             length_s = min(2 * self._pauses.get(name, (0.5, 0.0))[0], RETRY_MAX_S)
             self._pauses[name] = length_s, time.monotonic() + length_s

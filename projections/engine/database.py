@@ -102,6 +102,18 @@ class Database:
         with self.reading() as connection:
             return connection.execute(statement, values).all()
 
+    def write(
+        self, change: Callable[Concatenate[Connection, P], T], *arguments: P.args, **more: P.kwargs
+    ) -> T:
+        """Run what changes rows, which is given a connection first, in a transaction of its own."""
+        with self.writing() as connection:
+            return change(connection, *arguments, **more)
+
+    def change(self, statement: Executable, *, durable: bool = False) -> int:
+        """Run one statement in a transaction of its own; return how many rows it has changed."""
+        with self.writing(durable=durable) as connection:
+            return connection.execute(statement).rowcount
+
     def rows(self, hot: HotStatement, **values: Any) -> Sequence[Sequence[Any]]:
         """Run a hot read. If the driver fails, run it again through `reading`."""
         may_block()

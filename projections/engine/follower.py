@@ -51,20 +51,15 @@ class Follower:
                 complaint.over()
                 if read is None:
                     stop.wait(IDLE_S)  # It listens to nobody.
-                else:
-                    self._pause(stop, seen, started, more=read >= self.batch_max)
+                elif read < self.batch_max and not stop.is_set():
+                    self.waker.wait(seen, self.idle_s)
+                    stop.wait(max(0.0, started + self.pace_s - time.monotonic()))
             except Exception as error:  # noqa: BLE001  # Any error may be temporary.
                 complaint.of(error)
                 stop.wait(pause_s)
                 pause_s = min(2 * pause_s, BACK_OFF_MAX_S)
                 continue
             pause_s = BACK_OFF_MIN_S
-
-    def _pause(self, stop: Event, seen: int, started: float, *, more: bool) -> None:
-        if more or stop.is_set():
-            return
-        self.waker.wait(seen, self.idle_s)
-        stop.wait(max(0.0, started + self.pace_s - time.monotonic()))
 
 
 class Lock(Protocol):

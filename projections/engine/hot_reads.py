@@ -3,7 +3,7 @@
 Also `OneOf`, a condition on a list of values whose statement is the same for lists of any length.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from select import POLLIN, poll
 from typing import Any
 from uuid import UUID
@@ -77,11 +77,10 @@ def _one_of(element: OneOf, compiler: SQLCompiler, **options: Any) -> str:
     return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608  # The compiler made both.
 
 
-_NAMED: Mapping[str, Callable[..., Dialect]] = {
-    "sqlite": sqlite.dialect,
-    "postgresql": psycopg.dialect,
+_NAMED: Mapping[str, Dialect] = {
+    "sqlite": sqlite.dialect(paramstyle="named"),
+    "postgresql": psycopg.dialect(paramstyle="pyformat"),  # type: ignore[no-untyped-call]  # Of the library.
 }
-_STYLES = {"sqlite": "named", "postgresql": "pyformat"}
 
 Statement = Select[*tuple[Any, ...]] | CompoundSelect[*tuple[Any, ...]] | TextClause | UpdateBase
 
@@ -101,14 +100,13 @@ class HotStatement:
         """Return the text of the statement for a kind of database, and its constant values."""
         compiled = self._compiled.get(dialect.name)
         if compiled is None:
-            named = _NAMED[dialect.name](paramstyle=_STYLES[dialect.name])
-            made = self.statement.compile(dialect=named)
+            made = self.statement.compile(dialect=_NAMED[dialect.name])
             assert "__[POSTCOMPILE" not in str(made), made  # Nothing would fill in an open place.
             compiled = self._compiled[dialect.name] = (str(made), made.params)
         return compiled
 
 
-def run(connection: Connection, hot: HotStatement, **values: Any) -> Any:
+def run(connection: Connection, /, hot: HotStatement, **values: Any) -> Any:
     """Run a statement on a connection, within its transaction if it has one; return a cursor."""
     with driver_of(connection) as driver:
         return execute(driver, connection.dialect, hot, values)

@@ -97,9 +97,8 @@ def driver_of(connection: Connection) -> Iterator[Any]:
     try:
         yield connection.connection.driver_connection
     except library.Error as error:
-        done = "INSERT"
         raise DBAPIError.instance(
-            done, None, error, library.Error, hide_parameters=True, dialect=connection.dialect
+            "INSERT", None, error, library.Error, hide_parameters=True, dialect=connection.dialect
         ) from error
 
 

@@ -176,7 +176,6 @@ class Lag:
 
 
 def lags(source: Source) -> list[Lag]:
-    """Return how far each follower is behind."""
     log, known = source.log, source.positions.all(source.database).values()
     head = log.head()
     behind = {

@@ -127,12 +127,10 @@ class ReadModel(ABC):
         return Index(self.named(name), *columns, unique=unique, **part)
 
     def named(self, name: str) -> str:
-        """Return a name as it is in this generation."""
         return f"{name}__{self.generation}" if self.generation else name
 
 
 def unused_by(models: Iterable[ReadModel]) -> frozenset[str]:
-    """Return the topics that none of these models uses."""
     return topics_but(chain.from_iterable(model.uses for model in models))
 
 

@@ -79,8 +79,7 @@ class Filling:
     def _follow(self, batch: Batch) -> None:
         for name, fresh in [*self.fresh.items()]:
             try:
-                with self._database.writing() as connection:
-                    fresh.follow(connection, batch)
+                self._database.write(fresh.follow, batch)
             except Exception as error:
                 if is_outage(error):
                     raise
@@ -90,9 +89,7 @@ class Filling:
     def discard(self, *names: str) -> None:
         """Drop the tables of these models, or all that are left."""
         for name in names or [*self.fresh]:
-            fresh = self.fresh.pop(name)
-            with self._database.writing() as connection:
-                fresh.metadata.drop_all(connection)
+            self._database.write(self.fresh.pop(name).metadata.drop_all)
 
 
 def drop_orphans(database: Database) -> None:

@@ -69,10 +69,12 @@ def define(connection: Connection, views: Sequence[SqlView]) -> None:
     """Create the views that are missing, and replace those of an earlier release."""
     for view in views:
         body = view.bodies[connection.dialect.name]
-        if connection.dialect.name == "sqlite":
-            _define_on_sqlite(connection, view.name, f'CREATE VIEW "{view.name}" AS {body}')
-        else:
+        made = f'CREATE VIEW "{view.name}" AS {body}'
+        if connection.dialect.name != "sqlite":
             _define_on_postgresql(connection, view, body)
+        elif _views_on_sqlite(connection).get(view.name) != made:
+            connection.exec_driver_sql(f'DROP VIEW IF EXISTS "{view.name}"')
+            connection.exec_driver_sql(made)
 
 
 @contextmanager
@@ -109,12 +111,6 @@ def detached(connection: Connection, tables: Sequence[str]) -> Iterator[None]:
 def _views_on_sqlite(connection: Connection) -> dict[str, str]:
     known = text("SELECT name, sql FROM sqlite_master WHERE type = 'view'")
     return {row.name: row.sql for row in connection.execute(known)}
-
-
-def _define_on_sqlite(connection: Connection, name: str, statement: str) -> None:
-    if _views_on_sqlite(connection).get(name) != statement:
-        connection.exec_driver_sql(f'DROP VIEW IF EXISTS "{name}"')
-        connection.exec_driver_sql(statement)
 
 
 def _define_on_postgresql(connection: Connection, view: SqlView, body: str) -> None:

@@ -304,12 +304,10 @@ class Figures:
 
 
 def cursor_of(wanted: Wanted, entry: Found) -> int:
-    """Return the place of an entry in a list."""
     return int(entry.position if wanted.organization_id is None else entry.sequence)
 
 
 def as_id(text: str) -> UUID | None:
-    """Return a text as an id, or None if it is no id."""
     with suppress(ValueError):
         return UUID(text)
     return None

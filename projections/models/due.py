@@ -6,6 +6,7 @@ Slices of jobs, links in the making or on their way out, changes of plans, lost 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, Literal
 from uuid import UUID
 
@@ -74,13 +75,11 @@ def _soon(event: Any) -> datetime:
     return event.timestamp + SOON  # type: ignore[no-any-return]  # every event has its moment
 
 
-def _until(event: Any) -> datetime:
-    return event.until  # type: ignore[no-any-return]  # every intent has its end
-
-
 def _never(_: Any) -> None:
     return None
 
+
+_until = attrgetter("until")  # Every intent has its end.
 
 # When a stream's work is due after an event; None: it has ended. Other events change nothing.
 DUE: Mapping[type[Event], Callable[[Any], datetime | None]] = {

@@ -1,7 +1,6 @@
 """Bulk jobs and their items; personal data stays sealed, so erasing a key erases it here too."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self, get_args
 from uuid import UUID
@@ -40,13 +39,14 @@ from projections.engine.read_model import ReadModel, execute_many
 from projections.engine.shape import Stored, stored
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(Struct, frozen=True):
     """Items that ended together; `errors` for failed ones, sealed results for the others."""
 
+    job_id: UUID
+    position: int  # 0 if it was read from the job's own stream.
     indexes: list[int]
     errors: list[str] | None
-    results: Sealed | None
+    results: Annotated[Sealed | None, stored("parts", "")]
 
 
 JobStatus = Literal["pending", "processing", "completed", "failed", "cancelled"]
@@ -76,7 +76,6 @@ class JobCounts(Struct):
 
     @classmethod
     def started(cls, event: BulkJob.Created) -> Self:
-        """Return a job without an outcome."""
         at, price = event.timestamp, event.price
         return cls(
             id=event.originator_id,
@@ -139,17 +138,7 @@ CHANGING = (*_COUNTS[1:], "by_hand_micros", "moved_at", "finished_at", "status")
 FORGET_MAX = 500  # Jobs named in one statement.
 
 
-class _Part(Struct):
-    """A settlement as the table has it."""
-
-    job_id: UUID
-    position: int
-    indexes: list[int]
-    errors: list[str] | None
-    results: Annotated[Sealed | None, stored("parts", "")]
-
-
-PARTS = Stored(_Part)
+PARTS = Stored(Settlement)
 
 
 class Jobs(ReadModel):
@@ -223,7 +212,7 @@ class Jobs(ReadModel):
                     sealed = {"position": position, "box": event.personal.box}
                     new.append({"id": event.originator_id, **sealed})
                 case BulkJob.ItemsCompleted() | BulkJob.ItemsFailed():
-                    part = _Part(event.originator_id, position, *_outcome(event))
+                    part = Settlement(event.originator_id, position, *_outcome(event))
                     settled.append(PARTS.row(part))
             if event.originator_id in rows:
                 rows[event.originator_id].follow(event)
@@ -326,7 +315,7 @@ def row_of(job: BulkJob) -> JobRow:
         finished_at=job.finished_at,
         moved_at=job.modified_on,
     )
-    settlements = [Settlement(*_outcome(event)) for event in job.settlements]
+    settlements = [Settlement(job.id, 0, *_outcome(event)) for event in job.settlements]
     return JobRow(**asdict(counts), numbers=job.created.personal, settlements=settlements)
 
 
@@ -365,7 +354,6 @@ def _whole_job(jobs: FromClause, settlements: FromClause) -> Select[Any]:
 
 def _read(rows: Sequence[Sequence[Any]]) -> JobRow:
     *_, month, box = rows[0]
-    parts = (PARTS.read(row[len(STORED.names) :]) for row in rows[1:])
-    settlements = [Settlement(each.indexes, each.errors, each.results) for each in parts]
+    settlements = [PARTS.read(row[len(STORED.names) :]) for row in rows[1:]]
     counts = asdict(STORED.read(rows[0]))
     return JobRow(**counts, numbers=Sealed(month, box), settlements=settlements)

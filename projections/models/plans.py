@@ -1,6 +1,6 @@
 """The catalogue: every plan, and which of them an organization may see."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
@@ -124,11 +124,6 @@ class Plans(Snapshot[PlanRow]):
             Column("plan_id", Uuid, primary_key=True),
             Column("organization_id", Uuid, primary_key=True),
         )
-        self._parts = {
-            self.countries: _countries_of,
-            self.profiles: _profiles_of,
-            self.exclusions: _exclusions_of,
-        }
         is_visible = self._visible_to(bindparam("organization"))
         # Built once, because each creation of a link and each change of its plans runs it.
         self._of_one = HotStatement(self._select().where(self.by == bindparam("plan"), is_visible))
@@ -150,11 +145,12 @@ class Plans(Snapshot[PlanRow]):
         """Write plans, and all rows of what belongs to them anew."""
         super().write(connection, aggregates)
         plans = [each for each in aggregates if isinstance(each, Plan)]
-        for table, parts_of in self._parts.items():
+        parts = [(each.id, _parts_of(each)) for each in plans]
+        for at, table in enumerate((self.countries, self.profiles, self.exclusions)):
             gone = table.delete().where(table.c.plan_id == bindparam("plan"))
             execute_many(connection, gone, [{"plan": each.id} for each in plans])
-            rows = ({"plan_id": p.id, **part} for p in plans for part in parts_of(p))
-            insert_many(connection, table, [*rows])
+            rows = [{"plan_id": plan, **part} for plan, its in parts for part in its[at]]
+            insert_many(connection, table, rows)
 
     def page(
         self, connection: Connection, organization_id: UUID, wanted: PlanFilter, part: slice
@@ -278,15 +274,10 @@ class Plans(Snapshot[PlanRow]):
         return exists().where(table.c.plan_id == self.rows.c.id, condition)
 
 
-def _countries_of(plan: Plan) -> Iterable[Part]:
-    codes = {each.country_code: None for each in plan.terms.coverage}
-    return ({"country_code": code} for code in codes)
-
-
-def _profiles_of(plan: Plan) -> Iterable[Part]:
+def _parts_of(plan: Plan) -> Sequence[Sequence[Part]]:
+    """Return the rows of its countries, of its sponsor profiles, and of those it is hidden from."""
+    codes = dict.fromkeys(each.country_code for each in plan.terms.coverage)
     names = {each.id: each.name for each in plan.terms.sponsor_profiles}
-    return ({"profile_id": each, "name": name} for each, name in names.items())
-
-
-def _exclusions_of(plan: Plan) -> Iterable[Part]:
-    return ({"organization_id": each} for each in plan.excluded)
+    countries = [{"country_code": code} for code in codes]
+    profiles = [{"profile_id": each, "name": name} for each, name in names.items()]
+    return countries, profiles, [{"organization_id": each} for each in plan.excluded]

@@ -353,7 +353,9 @@ class Transactions(ReadModel):
         """Return how many entries match, and the first and last sequence among them."""
         if wanted.reference is None and wanted != EntryFilter():
             kinds = KINDS if wanted.kind is None else [wanted.kind]
-            return self.hours.span(connection, self.rows, organization_id, kinds, _within(wanted))
+            since = 0 if wanted.since is None else to_micros(wanted.since)
+            within = since, FOREVER if wanted.until is None else to_micros(wanted.until)
+            return self.hours.span(connection, self.rows, organization_id, kinds, within)
         sequence = self.rows.c.sequence
         own = self.rows.c.organization_id == organization_id
         if wanted == EntryFilter():  # Sequences have no gap, so the newest sequence is the count.
@@ -465,7 +467,6 @@ _OF_ENTRY = (
 
 
 def _entry_of(owner: UUID, row: Sequence[Any]) -> tuple[str, Entry]:
-    """Return the type of the message about an entry, and the entry."""
     kind, direction, position, at, entry_id, sequence, amount, balance, currency, charge = row
     signed = -amount if direction == "debit" else amount
     moved = (as_id(entry_id), sequence, signed, balance, currency)
@@ -503,15 +504,8 @@ def replayed(events: Iterable[Recorded]) -> Iterator[Replayed]:
 
 
 def _reasons_in(events: Iterable[Event]) -> dict[UUID, RefundReason]:
-    """Return the reasons that these events tell, by the refunds that they are of."""
     repaying = (each for each in events if isinstance(each, Repaying))
     return dict(chain.from_iterable(each.reasons().items() for each in repaying))
-
-
-def _within(wanted: EntryFilter) -> tuple[int, int]:
-    """Return the filter's time range in microseconds; an open end becomes the widest bound."""
-    since = 0 if wanted.since is None else to_micros(wanted.since)
-    return since, FOREVER if wanted.until is None else to_micros(wanted.until)
 
 
 def _row(

@@ -59,7 +59,6 @@ class WebhookEndpoints(ReadModel):
                 connection.execute(self.rows.update().where(this).values(change))
 
     def changed_at(self, connection: Connection) -> int:
-        """Return the position of the newest change of any endpoint."""
         return connection.execute(self._newest).scalar_one() or 0
 
     def active(self, connection: Connection) -> list[WebhookEndpointRow]:

@@ -78,8 +78,7 @@ class CheckpointStore:
     def delivered(self, number: int, at: datetime) -> None:
         """Note that the sink has accepted a checkpoint."""
         here = self._rows.update().where(self._rows.c.number == number)
-        with self._database.writing() as connection:
-            connection.execute(here.values(delivered_at=to_micros(at)))
+        self._database.change(here.values(delivered_at=to_micros(at)))
 
     def all(self) -> Iterator[StoredCheckpoint | ChangedCheckpoint]:
         """Yield every checkpoint, or its fault, in the order in which they were made."""

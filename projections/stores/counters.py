@@ -45,51 +45,44 @@ MINUTE = 60 * SECOND
 NEVER = 1 << 62  # The end of what never lapses.
 _MICROSECOND = timedelta(microseconds=1)
 
+
+def _upsert(values: str, change: str) -> HotStatement:
+    """Return the statement that makes a row, or changes the one that is there."""
+    row = f"INSERT INTO counters (name, key, value, until, holder) VALUES (:name, :key, {values})"  # noqa: S608  # Our own.
+    return HotStatement(text(f"{row} ON CONFLICT (name, key) DO UPDATE SET {change}"))
+
+
 # A count goes on if its end is not before `earliest`, and not so late that a clock that was ahead
 # must have written it. Otherwise it begins anew.
-_COUNT = HotStatement(
-    text(
-        "INSERT INTO counters (name, key, value, until) VALUES (:name, :key, :by, :until)"
-        " ON CONFLICT (name, key) DO UPDATE SET value = :by + CASE"
-        " WHEN counters.until BETWEEN :earliest AND :latest THEN counters.value ELSE 0 END,"
-        " until = CASE"
-        " WHEN counters.until BETWEEN :earliest AND :latest THEN counters.until ELSE :until END"
-        " RETURNING value, until"
-    )
+_COUNT = _upsert(
+    ":by, :until, NULL",
+    "value = :by + CASE"
+    " WHEN counters.until BETWEEN :earliest AND :latest THEN counters.value ELSE 0 END,"
+    " until = CASE"
+    " WHEN counters.until BETWEEN :earliest AND :latest THEN counters.until ELSE :until END"
+    " RETURNING value, until",
 )
 # The generic cell rate algorithm: `until` is when the next call would be due at a steady pace. It
 # may lie at most `burst` calls in the past. A caller who cannot wait that long takes no turn.
-_PACE = HotStatement(
-    text(
-        "INSERT INTO counters (name, key, value, until) VALUES (:name, :key, 0, :earliest + :step)"
-        " ON CONFLICT (name, key) DO UPDATE SET until = :step + CASE"
-        " WHEN counters.until < :earliest OR counters.until > :ahead"
-        " THEN :earliest ELSE counters.until END"
-        " WHERE counters.until <= :latest OR counters.until > :ahead"
-        " RETURNING until"
-    )
+_PACE = _upsert(
+    "0, :earliest + :step, NULL",
+    "until = :step + CASE WHEN counters.until < :earliest OR counters.until > :ahead"
+    " THEN :earliest ELSE counters.until END"
+    " WHERE counters.until <= :latest OR counters.until > :ahead RETURNING until",
 )
 # A claim can be replaced if it has lapsed, or if it is our own and the reply to us was lost.
-_CLAIM = HotStatement(
-    text(
-        "INSERT INTO counters (name, key, value, until, holder)"
-        " VALUES (:name, :key, 0, :until, :holder)"
-        " ON CONFLICT (name, key) DO UPDATE SET holder = excluded.holder, until = excluded.until"
-        " WHERE counters.holder = excluded.holder"
-        " OR counters.until <= :now OR counters.until > :latest RETURNING 1"
-    )
+_CLAIM = _upsert(
+    "0, :until, :holder",
+    "holder = excluded.holder, until = excluded.until WHERE counters.holder = excluded.holder"
+    " OR counters.until <= :now OR counters.until > :latest RETURNING 1",
 )
 _RELEASE = HotStatement(
     text("DELETE FROM counters WHERE name = :name AND key = :key AND holder = :holder RETURNING 1")
 )
 # What fails next, as `holder` says: so many times, and not after its end.
-_SCRIPT = HotStatement(
-    text(
-        "INSERT INTO counters (name, key, value, until, holder)"
-        " VALUES (:name, :key, :times, :until, :how)"
-        " ON CONFLICT (name, key) DO UPDATE SET"
-        " value = excluded.value, until = excluded.until, holder = excluded.holder RETURNING 1"
-    )
+_SCRIPT = _upsert(
+    ":times, :until, :how",
+    "value = excluded.value, until = excluded.until, holder = excluded.holder RETURNING 1",
 )
 _PLAY = HotStatement(
     text(
@@ -220,8 +213,8 @@ class Counters:
         row, own = self._rows.c, organization_id.hex
         its = or_(row.name == _scripts(organization_id), row.name.in_((ATTEMPTS, SIMULATED)))
         mine = its, or_(row.key.startswith(own), row.name == _scripts(organization_id))
-        with self._database.writing(durable=True) as connection:
-            connection.execute(self._rows.delete().where(in_order(self._rows, *mine)))
+        gone = self._rows.delete().where(in_order(self._rows, *mine))
+        self._database.change(gone, durable=True)
 
     def simulated_ahead(
         self, owner: Sequence[UUID] = (), connection: Connection | None = None
@@ -282,25 +275,19 @@ class Counters:
         if not self._one_at_a_time.acquire(timeout=within_s):
             return None
         try:
-            return self._reserve(provider, round(SECOND / calls_per_s), burst, within_s)
+            now, wait_s, step = to_micros(self._clock()), 0.0, round(SECOND / calls_per_s)
+            values = {
+                "earliest": now - step * (burst - 1),
+                "latest": now + int(min(within_s, AHEAD_MAX.seconds) * SECOND),
+                "ahead": now + AHEAD_MAX // _MICROSECOND,
+            }
+            with self._faults[PACES].swallowed("take a turn"):
+                found = self._database.rows(_PACE, name=PACES, key=provider, step=step, **values)
+                if not found:
+                    return None
+                wait_s = (int(found[0][0]) - step - now) / SECOND
         finally:
             self._one_at_a_time.release()
-
-    def _reserve(self, provider: str, step: int, burst: int, within_s: float) -> float | None:
-        now, wait_s = self._clock(), 0.0
-        with self._faults[PACES].swallowed("take a turn"):
-            found = self._database.rows(
-                _PACE,
-                name=PACES,
-                key=provider,
-                step=step,
-                earliest=to_micros(now) - step * (burst - 1),
-                latest=to_micros(now) + int(min(within_s, AHEAD_MAX.seconds) * SECOND),
-                ahead=to_micros(now + AHEAD_MAX),
-            )
-            if not found:
-                return None
-            wait_s = (int(found[0][0]) - step - to_micros(now)) / SECOND
         return max(0.0, wait_s)
 
     # Claims.
@@ -369,8 +356,7 @@ class Counters:
         """Delete all rows of a name, or those that nobody holds."""
         row = self._rows.c
         mine = (row.name == name, *([row.holder.is_(None)] if unheld else ()))
-        with self._database.writing() as connection:
-            connection.execute(self._rows.delete().where(in_order(self._rows, *mine)))
+        self._database.change(self._rows.delete().where(in_order(self._rows, *mine)))
 
 
 def _span(now: datetime) -> tuple[int, int]:

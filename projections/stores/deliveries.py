@@ -66,7 +66,17 @@ class Deliveries:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.metadata = MetaData()
-        self._rows, self._states = _tables(self.metadata)
+        own = (*STORED.columns("id"), Column("taken_until", BigInteger))
+        self._rows = Table("webhook_deliveries", self.metadata, *own)
+        self._states = Table(
+            "webhook_health",
+            self.metadata,
+            Column("endpoint_id", Uuid, primary_key=True),
+            Column("organization_id", Uuid, nullable=False),
+            Column("failures", Integer, nullable=False),
+            Column("failing_since", BigInteger),
+            Column("paused_until", BigInteger),
+        )
         columns = self._rows.c
         self._read = [columns[name] for name in STORED.names]
         # In the full sort order of `take`, so that a long backlog is not sorted for each choice.
@@ -234,9 +244,8 @@ class Deliveries:
             columns.created_at <= to_micros(now),
         )
         values = {"status": "cancelled", "next_attempt_at": None, "taken_until": None}
-        with self._database.writing() as connection:
-            change = self._rows.update().where(in_order(self._rows, waits))
-            return connection.execute(change.values(values)).rowcount
+        change = self._rows.update().where(in_order(self._rows, waits))
+        return self._database.change(change.values(values))
 
     def due(self, now: datetime) -> list[tuple[UUID, UUID]]:
         """Return organization and id of each endpoint with something due, longest overdue first."""
@@ -284,10 +293,8 @@ class Deliveries:
 
     def release(self) -> None:
         """Release all leases. Call this only while no other process runs."""
-        with self._database.writing() as connection:
-            leased = self._rows.c.taken_until.is_not(None)
-            released = self._rows.update().where(in_order(self._rows, leased))
-            connection.execute(released.values(taken_until=None))
+        leased = in_order(self._rows, self._rows.c.taken_until.is_not(None))
+        self._database.change(self._rows.update().where(leased).values(taken_until=None))
 
     def forget(self, before: datetime, parts_max: int | None = None) -> int:
         """Delete deliveries that are older than a moment, whatever their status."""
@@ -298,8 +305,7 @@ class Deliveries:
         )
         if gone:
             unused = ~exists().where(columns.endpoint_id == states.c.endpoint_id)
-            with self._database.writing() as connection:
-                connection.execute(states.delete().where(in_order(states, unused)))
+            self._database.change(states.delete().where(in_order(states, unused)))
         return gone
 
     # What organizations and operators read.
@@ -373,21 +379,6 @@ class Deliveries:
             pending = connection.execute(count).scalar_one()
             since = connection.execute(oldest).scalar_one()
         return pending, from_micros(since)
-
-
-def _tables(metadata: MetaData) -> tuple[Table, Table]:
-    taken_until = Column("taken_until", BigInteger)
-    rows = Table("webhook_deliveries", metadata, *STORED.columns("id"), taken_until)
-    states = Table(
-        "webhook_health",
-        metadata,
-        Column("endpoint_id", Uuid, primary_key=True),
-        Column("organization_id", Uuid, nullable=False),
-        Column("failures", Integer, nullable=False),
-        Column("failing_since", BigInteger),
-        Column("paused_until", BigInteger),
-    )
-    return rows, states
 
 
 def _is(column: ColumnElement[Any], value: str | int) -> ColumnElement[bool]:

@@ -3,22 +3,21 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from sqlalchemy.exc import SQLAlchemyError
 
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class Faults:
     """The errors of one store; `count` is called with the store's name for each."""
 
-    def __init__(
-        self, store: str, describe: Callable[[Exception], str], count: Callable[[str], None]
-    ) -> None:
-        self._store = store
-        self._describe = describe
-        self._count = count
-        self._failing: set[str] = set()
+    store: str
+    describe: Callable[[Exception], str]
+    count: Callable[[str], None]
+    _failing: set[str] = field(default_factory=set, init=False)
 
     @contextmanager
     def swallowed(self, use: str) -> Iterator[None]:
@@ -30,17 +29,17 @@ class Faults:
         try:
             yield
         except SQLAlchemyError as error:
-            self._count(self._store)
+            self.count(self.store)
             first = not self._failing
             self._failing.add(use)
             if first:
                 logger.error(  # noqa: TRY400  # The message holds the reason.
                     "%s does not work, requests go on without it: %s",
-                    self._store,
-                    self._describe(error),
+                    self.store,
+                    self.describe(error),
                 )
         else:
             if use in self._failing:
                 self._failing.discard(use)
                 if not self._failing:
-                    logger.warning("%s works again", self._store)
+                    logger.warning("%s works again", self.store)

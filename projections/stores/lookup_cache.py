@@ -103,9 +103,8 @@ class SqlLookupCache:
         """Delete the answers of these numbers, at most as many as a job has; return how many."""
         columns = self._rows.c
         mine = (columns.organization_id == organization_id, columns.phone_number.in_(phone_numbers))
-        with self._database.writing(durable=True) as connection:
-            gone = self._rows.delete().where(in_order(self._rows, *mine))
-            return connection.execute(gone).rowcount
+        gone = self._rows.delete().where(in_order(self._rows, *mine))
+        return self._database.change(gone, durable=True)
 
 
 def _decoded(answer: bytes) -> CachedFacts | None:

@@ -74,8 +74,7 @@ class Notes:
             return
         micros = to_micros(at) if last is None else max(to_micros(at), to_micros(last.at) + 1)
         row = {columns.subject: subject, columns.at: micros, columns.value: value}
-        with self._database.writing() as connection:
-            connection.execute(self._rows.insert().values(row))
+        self._database.change(self._rows.insert().values(row))
 
     def replace(self, subject: Subject, value: str, at: datetime) -> None:
         """Keep only this note on a subject."""

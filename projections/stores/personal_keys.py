@@ -308,8 +308,7 @@ class PersonalKeys:
         key = self._random_bytes(KEY_BYTES)
         row = {"organization_id": organization_id, "month": name, "key": key}
         try:
-            with self.database.writing() as connection:
-                connection.execute(self._rows.insert().values(row))
+            self.database.change(self._rows.insert().values(row))
         except IntegrityError:
             return  # Another thread or process was first.
         except SQLAlchemyError as error:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from msgspec import Struct
@@ -91,8 +90,7 @@ class ReadingSchedule:
         """Give new links their first turn; those that have a row keep it."""
         fresh = {"answered_at": to_micros(now), "ends_at": None}
         rows = [STORED.row(each) | fresh for each in new]
-        with self._database.writing() as connection:
-            insert_new(connection, self._rows, rows)
+        self._database.write(insert_new, self._rows, rows)
 
     def due(self, network: str, now: datetime, limit: int) -> Mapping[UUID, bool]:
         """Return links of a network that are due, longest due first; organizations take turns.
@@ -115,8 +113,7 @@ class ReadingSchedule:
         row, at = self._rows.c, to_micros(now)
         later = case((row.due_at == REQUESTED, REQUESTED), else_=row.due_at - row.answered_at + at)
         change = self._rows.update().where(in_order(self._rows, row.answered_at > at))
-        with self._database.writing() as connection:
-            connection.execute(change.values(due_at=later, answered_at=at))
+        self._database.change(change.values(due_at=later, answered_at=at))
 
     def ending(self, now: datetime, limit: int) -> Sequence[UUID]:
         """Return links with a plan whose end must be announced now."""
@@ -131,29 +128,21 @@ class ReadingSchedule:
         answered_at: datetime | None,
     ) -> None:
         """Set the next turn of a link; without `answered_at` its reading keeps its age."""
-        self._write(
-            self._move,
-            link=link_id,
-            new_due_at=to_micros(due_at),
-            new_ends_at=_micros(ends_at),
-            new_answered_at=_micros(answered_at),
-        )
+        values = {
+            "new_due_at": to_micros(due_at),
+            "new_ends_at": ends_at and to_micros(ends_at),
+            "new_answered_at": answered_at and to_micros(answered_at),
+        }
+        self._database.write(run, self._move, link=link_id, **values)
 
     def set_next_end(self, link_id: UUID, ends_at: datetime | None) -> None:
-        self._write(self._set_end, link=link_id, new_ends_at=_micros(ends_at))
+        ends = ends_at and to_micros(ends_at)
+        self._database.write(run, self._set_end, link=link_id, new_ends_at=ends)
 
     def drop(self, link_id: UUID) -> None:
-        self._write(self._drop, link=link_id)
+        self._database.write(run, self._drop, link=link_id)
 
     def oldest(self, networks: Sequence[str]) -> Mapping[str, datetime]:
         """Return, by network, when its longest unread link was last read; omit empty networks."""
         found = {each: self._database.rows(self._oldest, network=each)[0][0] for each in networks}
         return {name: from_micros(at) for name, at in found.items() if at is not None}
-
-    def _write(self, statement: HotStatement, **values: Any) -> None:
-        with self._database.writing() as connection:
-            run(connection, statement, **values)
-
-
-def _micros(moment: datetime | None) -> int | None:
-    return None if moment is None else to_micros(moment)

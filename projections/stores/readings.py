@@ -124,8 +124,8 @@ class SqlReadings:
         """Forget what the networks told of these links, and their numbers."""
         columns = self._rows.c
         mine = (columns.organization_id == organization_id, columns.link_id.in_([*link_ids]))
-        with self._database.writing(durable=True) as connection:
-            connection.execute(self._rows.delete().where(in_order(self._rows, *mine)))
+        gone = self._rows.delete().where(in_order(self._rows, *mine))
+        self._database.change(gone, durable=True)
 
     def _save(
         self, organization_id: UUID, link_id: UUID, part: Mapping[str, Any], as_of: str

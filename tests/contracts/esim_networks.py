@@ -118,7 +118,7 @@ class GuardedSide(SimulatedSide):
 
     def connect(self, *args: Any, **options: Any) -> Any:
         network = super().connect(*args, **options)
-        circuit = CircuitBreaker("eSIM network", network.name, int, failures_max=1_000)
+        circuit = CircuitBreaker(f"eSIM network {network.name}", int, failures_max=1_000)
         guarded: Any = GuardedNetwork(network, circuit)
         guarded.metadata = network.metadata
         return guarded

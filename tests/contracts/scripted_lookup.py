@@ -85,8 +85,7 @@ class Behind(GuardedLookup):
         probe: Callable[[], object] | None = None,
     ) -> None:
         circuit = CircuitBreaker(
-            "lookup provider",
-            inner.name,
+            f"lookup provider {inner.name}",
             probe or inner.probe,
             failures_max=failures_max,
             open_s=open_s,

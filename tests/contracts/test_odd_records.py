@@ -120,7 +120,7 @@ CHANGES = ("add_plan", "suspend", "resume")
 def test_odd_records_of_esims_open_no_circuit(
     far_side: FarSide, network: EsimNetwork, caplog: pytest.LogCaptureFixture
 ) -> None:
-    circuit = CircuitBreaker("eSIM network", network.name, int, open_s=3600.0)
+    circuit = CircuitBreaker(f"eSIM network {network.name}", int, open_s=3600.0)
     guarded: Any = GuardedNetwork(network, circuit)
     with closing(circuit):
         for call in (*CALLS[network.shape], *CHANGES):

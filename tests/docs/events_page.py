@@ -42,7 +42,8 @@ def page() -> str:
     by_hand = written.partition(BEGIN)[0]
     is_what = dict(MEANING.findall(written.partition(FIELDS)[2]))
     found: dict[str, type[Any]] = {}
-    told = events = {f"`{topic}`": _told(class_of(topic, Event), found) for topic in _topics()}
+    topics = sorted({*verify.RULES, *(each for each in verify.JUDGED if each.startswith(PEOPLE))})
+    told = events = {f"`{topic}`": _told(class_of(topic, Event), found) for topic in topics}
     while left := sorted(found.keys() - told.keys()):
         told = told | {name: _told(found[name], found) for name in left}
     types: dict[str, Counter[str]] = defaultdict(Counter)
@@ -78,10 +79,6 @@ def _shown(members: Sequence[tuple[str, str]], usual: Mapping[str, str]) -> str:
         name, mark, _ = told.partition("?")
         shown.append(f"`{name}`{mark}" + (f" ({kind})" if kind != usual[name] else ""))
     return ", ".join(shown) or "no more"
-
-
-def _topics() -> list[str]:
-    return sorted({*verify.RULES, *(each for each in verify.JUDGED if each.startswith(PEOPLE))})
 
 
 def streams() -> Iterator[str]:

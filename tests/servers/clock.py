@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from calendar import isleap
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -55,7 +56,7 @@ def moments(now: datetime) -> Sequence[datetime]:
     """Return the moments of which CI takes one each time; all lie ahead, so nothing is older."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     next_month = (midnight.replace(day=1) + 32 * DAY).replace(day=1)
-    leap_year = next(each for each in range(now.year + 1, now.year + 9) if _is_leap(each))
+    leap_year = next(filter(isleap, range(now.year + 1, now.year + 9)))
     return (
         now,
         midnight + DAY - 30 * MINUTE,  # The suite crosses midnight in its last minutes, or soon.
@@ -64,10 +65,6 @@ def moments(now: datetime) -> Sequence[datetime]:
         datetime(leap_year, 2, 29, 10, 0, tzinfo=UTC),
         datetime(now.year + 1, 12, 31, 23, 40, tzinfo=UTC),
     )
-
-
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
 def chosen(given: str, now: datetime) -> datetime:

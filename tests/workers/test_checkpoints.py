@@ -25,7 +25,7 @@ class Keeping:
         self.is_away = False
         self.refused = ""
 
-    def put(self, name: str, note: str) -> None:
+    def __call__(self, name: str, note: str) -> None:
         if self.is_away or name == self.refused:
             raise NotAccepted(name)
         self.kept[name] = note
@@ -107,7 +107,8 @@ def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process) -> No
     process.time.forward(seconds=LAG_S)
     tick(process)
     with process.databases.keys.writing() as connection:
-        change = f"UPDATE {log_table(process)} SET topic = 'another'"  # noqa: S608  # Our own name.
+        table = "stored_events" if process.settings.is_on_files else "log_events"
+        change = f"UPDATE {table} SET topic = 'another'"  # noqa: S608  # Our own name.
         connection.exec_driver_sql(change)
     process.tree_builder.restart()
     register(process, 1)
@@ -116,10 +117,6 @@ def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process) -> No
         with pytest.raises(NotPossible, match="not the one of the checkpoint"):
             attempt()
     assert len(made(process)) == 1
-
-
-def log_table(process: Process) -> str:
-    return "stored_events" if "sqlite" in process.settings.database_url else "log_events"
 
 
 @pytest.mark.any_database

@@ -69,7 +69,10 @@ class Networks:
     """
 
     def __init__(self, networks: Iterable[Network]) -> None:
-        named = _by_name(networks)
+        named: dict[tuple[str, str], list[Network]] = {}
+        for network in networks:
+            for name in {_fold(name) for name in network.names}:
+                named.setdefault((network.country_code, name), []).append(network)
         self._codes = {key: _certain(candidates) for key, candidates in named.items()}
 
     def code_of(self, country_code: str, carrier_name: str) -> NetworkCode:
@@ -113,14 +116,6 @@ def _read(lines: TextIO, file: str) -> Iterator[Network]:
             yield network
     except (csv.Error, msgspec.ValidationError) as error:
         raise ValueError(f"{file} line {reader.reader.line_num}: {error}") from None
-
-
-def _by_name(networks: Iterable[Network]) -> dict[tuple[str, str], list[Network]]:
-    found: dict[tuple[str, str], list[Network]] = {}
-    for network in networks:
-        for name in {_fold(name) for name in network.names}:
-            found.setdefault((network.country_code, name), []).append(network)
-    return found
 
 
 def _certain(candidates: list[Network]) -> NetworkCode:

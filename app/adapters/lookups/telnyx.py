@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, get_args
 from urllib.parse import quote
 from uuid import UUID
 
@@ -30,18 +30,8 @@ from domain.lookups.ports import Details, Found, LineType, LookupProvider, Numbe
 
 NAME: Final = "telnyx"
 LINE_TYPES: Final[Mapping[str, LineType]] = {
-    "fixed line": "landline",
-    "landline": "landline",
-    "mobile": "mobile",
-    "voip": "voip",
-    "fixed line or mobile": "fixed_line_or_mobile",
-    "toll free": "toll_free",
-    "premium rate": "premium_rate",
-    "shared cost": "shared_cost",
-    "personal number": "personal_number",
-    "pager": "pager",
-    "uan": "uan",
-    "voicemail": "voicemail",
+    "fixed_line": "landline",
+    **{each: each for each in get_args(LineType)},  # Telnyx calls the others as we do.
 }
 UNPROCESSABLE: Final = 422
 NO_NUMBER: Final = {404, UNPROCESSABLE}
@@ -152,7 +142,7 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
         has_no_answer(NAME, None, "$.data.carrier")
     if carrier.error_code:
         has_no_answer(NAME, carrier.error_code, "$.data.carrier.error_code")
-    kind = LINE_TYPES.get((carrier.type or "").lower().replace("_", " "), "unknown")
+    kind = LINE_TYPES.get((carrier.type or "").lower().replace(" ", "_"), "unknown")
     facts = facts_of(number, kind, carrier.name, carrier)
     details = Details(reference, portability=_portability(number.portability))
     return Found(facts, NAME, details=details if details != Details() else None)

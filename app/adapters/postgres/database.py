@@ -128,7 +128,6 @@ class PostgresDatabase:
         return f"{parts.get('dbname', '')} on {', '.join(addresses)}"
 
     def log_environment(self) -> dict[str, Any]:
-        """Return the settings of the eventsourcing library."""
         return {
             "PERSISTENCE_MODULE": "app.adapters.postgres.log:Factory",
             "LOG_CONNINFO": self._conninfo("log"),

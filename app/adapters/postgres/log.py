@@ -28,7 +28,6 @@ from eventsourcing.postgres import PostgresApplicationRecorder, PostgresDatastor
 from eventsourcing.utils import Environment, EnvType, get_topic
 from psycopg.abc import Query
 from psycopg.pq import Format
-from psycopg.pq.abc import PGresult
 from psycopg.rows import dict_row, tuple_row
 from psycopg.sql import SQL, Identifier, Literal
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -195,7 +194,6 @@ class Datastore(PostgresDatastore):
             raise next(filter(None, kinds), PersistenceError)(str(error)) from error
 
     def _check_server(self, connection: BoundedConnection, conninfo: str) -> None:
-        """Find out to which server a new connection leads."""
         with _remembered(self.refusals):
             connection.set_up(conninfo)
             if not self._has_schema:
@@ -327,7 +325,13 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
                 # Refused even if it was promoted since: new connections then tell another server.
                 if connection.is_standby:
                     raise psycopg.errors.ReadOnlySqlTransaction
-                found = self._run_insert(connection, parameters)
+                try:
+                    found = connection.run_prepared(self._insert_statement, parameters)
+                except psycopg.errors.NotNullViolation:
+                    # Or this session goes on with what it has cached when the sequence is mended.
+                    connection.run("DISCARD SEQUENCES")
+                    fault = psycopg.errors.ObjectNotInPrerequisiteState(self._mend_sequence)
+                    raise fault from None
         # Writing on a standby is an internal error.
         except (InternalError, OperationalError) as error:
             if getattr(error.__cause__, "sqlstate", None) in NOTHING_WRITTEN:
@@ -337,21 +341,10 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             raise EventsGone
         return [from_bigint(found.get_value(row, 0)) for row in range(found.ntuples)]
 
-    def _run_insert(self, connection: BoundedConnection, parameters: Sequence[bytes]) -> PGresult:
-        try:
-            return connection.run_prepared(self._insert_statement, parameters)
-        except psycopg.errors.NotNullViolation:
-            # Or this session would go on with what it has cached when the sequence is mended.
-            connection.run("DISCARD SEQUENCES")
-            raise psycopg.errors.ObjectNotInPrerequisiteState(self._mend_sequence) from None
-
     def fault(self) -> str | None:
         """Say what to run if positions that the sequence gives may not rise; None if they do."""
-        return None if self.datastore.again(self._rises) else self._mend_sequence
-
-    def _rises(self) -> bool:
-        rows = self._fetch(self._sequence_statement, (), prepare=True)
-        return bool(rows and all(rows[0]))
+        rows = self.datastore.again(lambda: self._fetch(self._sequence_statement, (), prepare=True))
+        return None if rows and all(rows[0]) else self._mend_sequence
 
     def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[bytes]:
         before = predecessors(stored_events)
@@ -394,7 +387,6 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         return self.datastore.again(lambda: self._fetch(statement, [[*streams]]))
 
     def count_rows(self, after: int, until: int, most: int) -> int:
-        """Count the events between two positions, up to so many."""
         statement = SQL(COUNT).format(table=self._table)
         return int(self._fetch(statement, (after, until, most))[0][0])
 
@@ -404,7 +396,6 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             connection.execute("SELECT pg_notify(%s, %s)", (self.channel_name, NONE), prepare=True)
 
     def select_newest(self, streams: Collection[UUID | str]) -> Sequence[StoredEvent]:
-        """Return the newest event of each of these streams that has one."""
         return self.datastore.again(lambda: self._newest(streams))
 
     def _newest(self, streams: Collection[UUID | str]) -> Sequence[StoredEvent]:

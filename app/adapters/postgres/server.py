@@ -50,12 +50,12 @@ class ServerPin:
     server is recognized.
     """
 
-    def __init__(self, events_table: str = "log_events") -> None:
+    def __init__(self) -> None:
         self._lock = Lock()
         self._location = ""
         self._life: object = None  # None: `migrate` has not run yet.
         self.is_over = False  # Another server has answered.
-        self.name_tables(events_table)
+        self.name_tables("log_events")
 
     def name_tables(self, events_table: str, schema: str = "") -> None:
         """Say where the log is; without a schema in the first one of the search path."""
@@ -84,34 +84,24 @@ class ServerPin:
             try:
                 life = self._load(cursor, location)
                 if life is None and not is_standby:
-                    life = self._insert(connection, cursor, location)
+                    life = self._insert(cursor, location)
             # `migrate` has not run yet, or the server takes no writes, so nothing can go wrong.
             except (psycopg.errors.UndefinedTable, psycopg.errors.ReadOnlySqlTransaction):
                 if not connection.autocommit:
                     connection.rollback()
         with self._lock:
-            self._compare(str(location), life)
+            self._location = self._location or str(location)
+            self._life = life if self._life is None else self._life
+            if self._location != str(location) or (life is not None and self._life != life):
+                self.is_over = True
         return bool(is_standby)
-
-    def _compare(self, location: str, life: object) -> None:
-        if not self._location:
-            self._location = location
-        if self._life is None:
-            self._life = life
-        if self._location != location or (life is not None and self._life != life):
-            self.is_over = True
 
     def _load(self, cursor: psycopg.Cursor[tuple[object, ...]], location: str) -> object:
         row = cursor.execute(self._sql(SELECT), [location]).fetchone()
         return None if row is None else row[0]
 
-    def _insert(
-        self,
-        connection: psycopg.Connection,
-        cursor: psycopg.Cursor[tuple[object, ...]],
-        location: str,
-    ) -> object:
-        with connection.transaction():
+    def _insert(self, cursor: psycopg.Cursor[tuple[object, ...]], location: str) -> object:
+        with cursor.connection.transaction():
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [self._lock_key])
             if self._load(cursor, location) is None:  # Another process may have been first.
                 cursor.execute(self._sql(LEAVE_OUT), [POSITIONS_LEFT_OUT, self._events])

@@ -109,7 +109,6 @@ class DurableBroker(RabbitmqBroker):
         logging.getLogger("pika").setLevel(logging.CRITICAL)
 
     def backlog(self, queue: str) -> int:
-        """Count the messages that wait for a worker of any process."""
         found = self._inspect(queue)
         return 0 if found is None else int(found.message_count)
 
@@ -212,24 +211,20 @@ class DurableBroker(RabbitmqBroker):
         kind = {"x-queue-type": "quorum"} if self._quorum else {}
         # RabbitMQ compares these with those of the queues of an earlier release.
         dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": xq_name(name)}
-        self._declare(name, {**dead, **kind})
-        self.queues_pending.discard(name)
-
-    def _declare(self, queue: str, arguments: dict[str, Any]) -> None:
+        made = {"durable": True, "arguments": {**dead, **kind}}
         try:
-            self._shared.call(
-                lambda channel: channel.queue_declare(queue, durable=True, arguments=arguments)
-            )
+            self._shared.call(methodcaller("queue_declare", name, **made))
         except ChannelClosedByBroker as error:
             if error.reply_code != PRECONDITION_FAILED:
                 raise BrokerAway(error) from error
             logger.error(  # noqa: TRY400  # The line says it all, and comes once per process and queue.
                 "queue %s exists as another kind than QUORUM_QUEUES=%s asks for, and is used as it "
                 "is; to change it, let it run empty, stop all processes and delete it (%s)",
-                queue,
+                name,
                 str(self._quorum).lower(),
                 error.reply_text,
             )
+        self.queues_pending.discard(name)
 
 
 def parameters(url: str) -> pika.URLParameters:

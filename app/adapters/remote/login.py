@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import inf
 from threading import Lock
 from typing import Any
 
@@ -21,6 +23,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
+@dataclass(eq=False)
 class Login:
     """A token that all threads of a process share; one thread at a time logs in.
 
@@ -28,21 +31,13 @@ class Login:
     carries it in `headers`. Every method may raise Unavailable.
     """
 
-    def __init__(
-        self,
-        name: str,
-        fetch: Callable[[float], str],
-        headers: Callable[[str], Mapping[str, str]],
-        is_refused: Callable[[Reply], bool],
-    ) -> None:
-        self._name = name
-        self._fetch = fetch
-        self._headers = headers
-        self._is_refused = is_refused
-        self._token = ""
-        self._lock = Lock()
-        self._refused_s = float("-inf")
-        self._refusal = ""
+    name: str
+    fetch: Callable[[float], str]
+    headers: Callable[[str], Mapping[str, str]]
+    is_refused: Callable[[Reply], bool]
+    _token: str = field(default="", init=False)
+    _lock: Lock = field(default_factory=Lock, init=False)
+    _refusal: tuple[float, str] = field(default=(-inf, ""), init=False)  # When, and why.
 
     def call(self, send: Callable[..., Reply], left_s: Callable[[], float], **parts: Any) -> Reply:
         """Send a call with a token and the rest of its time; once more if the token is refused.
@@ -51,25 +46,26 @@ class Login:
         may be a refusal again. `send` and its `parts` are those of a `RemoteApi`.
         """
         token = self._token or self._renew("", left_s)
-        reply = send(**parts, headers=self._headers(token), timeout_s=left_s())
-        if self._is_refused(reply):
+        reply = send(**parts, headers=self.headers(token), timeout_s=left_s())
+        if self.is_refused(reply):
             token = self._renew(token, left_s)
-            reply = send(**parts, headers=self._headers(token), timeout_s=left_s())
+            reply = send(**parts, headers=self.headers(token), timeout_s=left_s())
         return reply
 
     def pause(self, refusal: str) -> None:
         """Raise Unavailable with this text for `LOGIN_PAUSE_S` instead of logging in."""
-        self._refused_s, self._refusal = time.monotonic(), refusal
+        self._refusal = time.monotonic(), refusal
 
     def _renew(self, old: str, left_s: Callable[[], float]) -> str:
         """Return a token other than the `old` one; another thread may have fetched it."""
         if not self._lock.acquire(timeout=left_s()):
-            raise Unavailable(f"the login at {self._name} takes too long")
+            raise Unavailable(f"the login at {self.name} takes too long")
         try:
             if self._token == old:
-                if time.monotonic() - self._refused_s < LOGIN_PAUSE_S:
-                    raise Unavailable(self._refusal)
-                self._token = self._fetch(left_s())
+                refused_s, refusal = self._refusal
+                if time.monotonic() - refused_s < LOGIN_PAUSE_S:
+                    raise Unavailable(refusal)
+                self._token = self.fetch(left_s())
         except LoginRefused as error:
             self.pause(str(error))
             raise

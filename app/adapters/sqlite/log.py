@@ -161,20 +161,17 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
 
     def select_rows(self, after: int, limit: int, unused: frozenset[str]) -> Sequence[LogRow]:
         marks = ", ".join("?" * len(unused))
-        return self._fetch(
-            "SELECT rowid, originator_id, originator_version, topic, "  # noqa: S608  # Our own name.
-            f"CASE WHEN topic IN ({marks}) THEN NULL ELSE state END "
-            f"FROM {self.events_table_name} WHERE rowid > ? ORDER BY rowid LIMIT ?",
-            (*unused, after, limit),
-        )
+        state = f"CASE WHEN topic IN ({marks}) THEN NULL ELSE state END"
+        return self._select(state, "rowid > ? ORDER BY rowid LIMIT ?", (*unused, after, limit))
 
     def select_streams(self, streams: Collection[UUID]) -> Sequence[LogRow]:
-        marks = ", ".join("?" * len(streams))
-        return self._fetch(
-            "SELECT rowid, originator_id, originator_version, topic, state "  # noqa: S608  # As above.
-            f"FROM {self.events_table_name} WHERE originator_id IN ({marks}) ORDER BY rowid",
-            [stream.hex for stream in streams],
-        )
+        these = f"originator_id IN ({', '.join('?' * len(streams))}) ORDER BY rowid"
+        return self._select("state", these, [stream.hex for stream in streams])
+
+    def _select(self, state: str, wanted: str, values: Sequence[object]) -> Sequence[LogRow]:
+        columns = f"rowid, originator_id, originator_version, topic, {state}"
+        statement = f"SELECT {columns} FROM {self.events_table_name} WHERE {wanted}"  # noqa: S608  # Our own names.
+        return self._fetch(statement, values)
 
     def count_rows(self, after: int, until: int, most: int) -> int:
         statement = (

@@ -9,6 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from http.client import HTTPException
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -40,32 +41,24 @@ Failure = Literal[
 ]
 
 
+@dataclass(eq=False)
 class HttpSender:
     """Sends webhooks; thread-safe. `allow_private` is for development: see `read_destination`."""
 
-    def __init__(  # noqa: PLR0913  # All but the first has a default.
-        self,
-        *,
-        allow_private: bool,
-        resolve: Resolve | None = None,
-        may_reach: Callable[[Address], bool] | None = None,
-        context: ssl.SSLContext | None = None,
-        send_s: float = SEND_S,
-        on_outcome: Callable[[str], None] = lambda outcome: None,  # noqa: ARG005  # The shape of it.
-    ) -> None:
-        self._allow_private = allow_private
-        self._resolve = resolve or Names()  # Of its own: partners choose these names.
-        self._may_reach = may_reach or _may_reach
-        self._given = context
-        self._send_s = send_s
-        self._on_outcome = on_outcome
+    _: KW_ONLY
+    allow_private: bool
+    resolve: Resolve = field(default_factory=Names)  # Of its own: partners choose these names.
+    may_reach: Callable[[Address], bool] = lambda it: is_public(it) and not is_own(it)
+    context: ssl.SSLContext | None = None
+    send_s: float = SEND_S
+    on_outcome: Callable[[str], None] = lambda _: None
 
     def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
         """POST a body once; a failure is returned, not raised."""
         started_s = time.monotonic()
-        found = self._send(url, headers, body, started_s + self._send_s)
+        found = self._send(url, headers, body, started_s + self.send_s)
         duration_ms = round((time.monotonic() - started_s) * 1000)
-        self._on_outcome(f"{found // 100}xx" if isinstance(found, int) else found)
+        self.on_outcome(f"{found // 100}xx" if isinstance(found, int) else found)
         if isinstance(found, int):
             return Sent(found, None, duration_ms)
         return Sent(None, found, duration_ms)
@@ -73,19 +66,19 @@ class HttpSender:
     @cached_property
     def _context(self) -> ssl.SSLContext:
         """Made once: loading the certificates of all authorities takes longer than a handshake."""
-        return self._given or ssl.create_default_context()
+        return self.context or ssl.create_default_context()
 
     def _send(
         self, url: str, headers: Mapping[str, str], body: bytes, ends_s: float
     ) -> int | Failure:
         try:
-            destination = read_destination(url, allow_private=self._allow_private)
+            destination = read_destination(url, allow_private=self.allow_private)
         except NotAllowed:
             return "url_not_allowed"
         addresses = self._addresses(destination, ends_s)
         if not addresses:
             return "name_not_resolved" if time.monotonic() < ends_s else "timeout"
-        if not self._allow_private and not all(map(self._is_allowed, addresses)):
+        if not self.allow_private and not all(map(self._is_allowed, addresses)):
             return "address_not_allowed"
         context = self._context if destination.scheme == "https" else None
         request = Request("POST", destination.path, body, {**HEADERS, **headers})
@@ -96,12 +89,12 @@ class HttpSender:
         if destination.address is not None:
             return [str(destination.address)]
         # The last dot keeps the resolver from trying the name within our own domains.
-        name = destination.host if self._allow_private else f"{destination.host}."
-        return self._resolve(name, ends_s)
+        name = destination.host if self.allow_private else f"{destination.host}."
+        return self.resolve(name, ends_s)
 
     def _is_allowed(self, text: str) -> bool:
         try:
-            return self._may_reach(ip_address(text))
+            return self.may_reach(ip_address(text))
         except ValueError:
             return False
 
@@ -134,10 +127,6 @@ def _exchange(
     except (OSError, HTTPError, ValueError, HTTPException):
         failure = "connection_lost"
     return "timeout" if time.monotonic() >= ends_s else failure
-
-
-def _may_reach(address: Address) -> bool:
-    return is_public(address) and not is_own(address)
 
 
 def is_own(address: Address) -> bool:

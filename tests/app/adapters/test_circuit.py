@@ -59,7 +59,7 @@ def provider() -> ScriptedLookup:
 
 
 def probers() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "scripted-probe"]
+    return [thread for thread in threading.enumerate() if thread.name.endswith("scripted-probe")]
 
 
 def fail(breaker: Behind, times: int) -> None:
@@ -215,7 +215,7 @@ class ScriptedNetwork:
 
 def networks_calls(*happenings: BaseException | str) -> tuple[list[object], bool]:
     """Return what the calls of a network gave, behind a circuit of two, and whether it is up."""
-    circuit = CircuitBreaker("eSIM network", "scripted", int, failures_max=2, open_s=NEVER_S)
+    circuit = CircuitBreaker("eSIM network scripted", int, failures_max=2, open_s=NEVER_S)
     network = GuardedNetwork(ScriptedNetwork(*happenings), circuit)
     seen: list[object] = []
     with closing(circuit):
@@ -228,7 +228,7 @@ def networks_calls(*happenings: BaseException | str) -> tuple[list[object], bool
 
 
 def test_forged_notifications_open_no_circuit() -> None:
-    circuit = CircuitBreaker("eSIM network", "scripted", int, failures_max=2, open_s=NEVER_S)
+    circuit = CircuitBreaker("eSIM network scripted", int, failures_max=2, open_s=NEVER_S)
     network = GuardedNetwork(ScriptedNetwork(), circuit)
     with closing(circuit):
         assert isinstance(network, Notifying)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.sinks import DirectorySink, sink_at
+from app.adapters.sinks import sink_at
 from tests.support.certificate import certificate
 from workers.checkpoints import NotAccepted, Sink
 
@@ -54,7 +54,7 @@ def keeper(
 
 def put(sink: Sink | None) -> None:
     assert sink is not None
-    sink.put("one.txt", NOTE)
+    sink("one.txt", NOTE)
 
 
 def test_a_directory_gets_a_file_maybe_twice_and_one_that_is_not_mounted_is_not_made(
@@ -93,9 +93,12 @@ def test_an_address_that_nobody_answers_at_is_named() -> None:
 
 
 def test_a_directory_keeps_apart_what_several_put_there_at_once(tmp_path: Path) -> None:
+    sink = sink_at(str(tmp_path))
+    assert sink is not None
+
     def put_all(letter: str) -> None:
         for each in range(100):
-            DirectorySink(tmp_path).put(f"{letter}-{each}", letter * 1000)
+            sink(f"{letter}-{each}", letter * 1000)
 
     with ThreadPoolExecutor(3) as pool:
         assert [*pool.map(put_all, "abc")] == [None] * 3

@@ -44,6 +44,7 @@ def run_all(shell: Shell, plans: Path) -> None:
     client = shell.json("client", "create", "--org", owner)["client_id"]
     shell.run("client", "rotate-secret", client)
     shell.run("client", "revoke", client)
+    shell.refusal("client", "revoke", "\udcff", status=2)
     for price in ("1.00", "2.00"):
         plans.write_bytes(written(plan(retail_price=price)))
         shell.run("plans", "import", plans)

@@ -56,6 +56,7 @@ def test_a_part_has_the_tree_before_it_beside_it_and_is_not_imported(
     before = json.loads((tmp_path / "part.jsonl.range.json").read_bytes())
     assert (before["size"], len(before["hashes"])) == (3, 2)
     assert "is a part" in used.refusal("audit", "import", part)
+    assert used.refusal("audit", "import", "") == ".: Is a directory"
     used.run("audit", "export", "--out", part)
     assert not (tmp_path / "part.jsonl.range.json").exists(), "the whole log is no part"
 

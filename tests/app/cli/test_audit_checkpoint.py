@@ -147,6 +147,8 @@ def test_a_kept_checkpoint_is_not_passed_over_because_the_check_begins_behind_it
     first, second = kept(witnessed)
     said = witnessed.refusal("audit", "verify", "--from", second, "--against", first)
     assert (str(first) in said, "--from begins behind it" in said) == (True, True)
+    (empty := witnessed.home / "empty").mkdir()
+    assert "no checkpoint" in witnessed.refusal("audit", "verify", "--against", empty)
 
 
 def test_a_note_of_a_key_that_is_gone_needs_the_line_that_its_keeper_has(witnessed: Shell) -> None:

@@ -81,6 +81,7 @@ def test_a_rule_for_prices_is_checked(shell: Shell) -> None:
         ("--markup -5%", "30%"),
         ("--round 0.50", "--markup"),
         ("--rate USD=1", "--markup"),
+        ("--with-conditions", "--markup"),
         ("--markup 30% --rate USD", "USD=0.92"),
         ("--markup 30% --rate USD=0", "USD=0.92"),
         ("--markup 30% --round 0", "above 0"),

@@ -30,6 +30,9 @@ def accept_jobs(shell: Shell, *jobs: list[str], price_micros: int = 0) -> None:
 def test_unfinished_jobs_are_worked_to_their_end_once(shell: Shell) -> None:
     long_job = [f"+1415{index:07d}" for index in range(300)]
     accept_jobs(shell, ["+14155552671"], long_job)
+    shell.run("installation", "hold")
+    assert "held copy" in shell.run("work", "retry", status=1).stderr
+    shell.run("installation", "hold", "--end")
     assert shell.json("work", "retry") == retried(sent=3, finished=2)
     assert shell.json("work", "retry") == retried()
     accept_jobs(shell, *[["+14155552671"]] * 105)

@@ -54,12 +54,9 @@ class Running:
         self.process = installation.process(provider=self.provider)
         self.sender = self.process.webhook_sender = KeepingSender()  # type: ignore[assignment]  # It has the shape of it.
         self.sunk: list[str] = []
-        self.process.checkpoints.sink = self  # type: ignore[assignment]  # As above.
+        self.process.checkpoints.sink = lambda name, _: self.sunk.append(name)
         self.runtime = Runtime(self.process)
         self.runtime.start()
-
-    def put(self, name: str, _: str) -> None:
-        self.sunk.append(name)
 
 
 @pytest.fixture

@@ -40,10 +40,6 @@ def now(process: Process, synced: Plan) -> Plan:
     return process.log.get(Plan, synced.id)
 
 
-def rated(**rates: Fraction) -> SyncRules:
-    return SyncRules("far", "USD", Markup(MARKUP.share, MARKUP.step_micros, rates))
-
-
 def outcome(synced: Synced) -> tuple[int, int, int]:
     return len(synced.created), len(synced.updated), synced.unchanged
 
@@ -107,7 +103,8 @@ def test_without_a_cost_in_our_currency_no_rule_makes_a_price(
 
 
 def test_a_cost_in_another_currency_is_priced_by_the_rate_that_is_given(process: Process) -> None:
-    rules = rated(EUR=Fraction("1.08"))
+    rates = {"EUR": Fraction("1.08")}
+    rules = SyncRules("far", "USD", Markup(MARKUP.share, MARKUP.step_micros, rates))
     abroad = replace(SMALL, cost=Cost(2_000_000, "EUR"))
     made = sync(process, abroad, LARGE, rules=rules).created
     # 2.00 EUR are 2.16 USD, and with 30 % 2.808.

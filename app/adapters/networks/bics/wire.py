@@ -18,11 +18,8 @@ DAY = "%d/%m/%Y"
 # A life cycle by its name or its letter. An endpoint in any other one carries no traffic: it was
 # never activated (`Pre-Active`), is in inventory (`Active-Inventory`) or has no SIM (`Hold`).
 LIFE_CYCLES: dict[str, LinkStatus] = {
-    "active": "active",
-    "a": "active",
-    "suspended": "suspended",
-    "suspend": "suspended",
-    "s": "suspended",
+    **dict.fromkeys(("active", "a"), "active"),
+    **dict.fromkeys(("suspended", "suspend", "s"), "suspended"),
 }
 NEVER_ACTIVATED = {"pre-active", "p"}
 

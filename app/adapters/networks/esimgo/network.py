@@ -5,7 +5,7 @@ for an order in the list of orders, or for a bundle among those of its eSIM. The
 the endpoint.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -120,11 +120,16 @@ class EsimGo:
         reply = self._read("/networks", timeout_s, {"returnAll": "true"})
         named = decode(reply, list[Any], "countryNetworks")
         operators = operators_by_country(named, "$.countryNetworks", odd)
-        for page, listed in enumerate(self._catalogue(timeout_s), start=1):
-            kind, where = wire.CatalogueBundle, f"page {page} $.bundles"
-            for at, bundle in entries(listed, kind, where, odd, "name"):
+        for page in range(1, CATALOGUE_PAGES_MAX + 1):
+            query = {"page": str(page), "perPage": str(CATALOGUE_PER_PAGE)}
+            reply = self._read("/catalogue", timeout_s, query)
+            listed, where = wire.listed_in(reply, list[Any], "bundles"), f"page {page} $.bundles"
+            for at, bundle in entries(listed, wire.CatalogueBundle, where, odd, "name"):
                 yield bundle.supplied(currency, operators, at, odd)
-        yield from odd
+            if len(listed) < CATALOGUE_PER_PAGE:
+                yield from odd
+                return
+        raise Unavailable("a catalogue without an end")
 
     def order(self, plan: ProviderPlan, reference: str, *, timeout_s: float) -> Order:  # noqa: ARG002  # It keeps none.
         order = self._order(plan, timeout_s).read(plan.provider_plan_id)
@@ -279,16 +284,6 @@ class EsimGo:
 
     def _organisation(self, timeout_s: float) -> wire.Organisation:
         return decode(self._read("/organisation", timeout_s), wire.Organisation)
-
-    def _catalogue(self, timeout_s: float) -> Iterable[list[Any]]:
-        for page in range(1, CATALOGUE_PAGES_MAX + 1):
-            query = {"page": str(page), "perPage": str(CATALOGUE_PER_PAGE)}
-            reply = self._read("/catalogue", timeout_s, query)
-            listed = wire.listed_in(reply, list[Any], "bundles")
-            yield listed
-            if len(listed) < CATALOGUE_PER_PAGE:
-                return
-        raise Unavailable("a catalogue without an end")
 
     def _esim(self, iccid: str, timeout_s: float) -> wire.EsimDetails:
         esim = decode(self._known(_path(iccid), timeout_s), wire.EsimDetails)

@@ -102,7 +102,6 @@ class OddOrder(Struct, rename="camel"):
     create_date: Any = None
 
     def may_be(self, bundle: str, since: datetime, until: datetime) -> bool:
-        """Tell whether this may be an order of the bundle in this time."""
         date = self.created_date or self.create_date
         placed_at = moment(date) if isinstance(date, str) else None
         if placed_at is not None and not since <= placed_at <= until:

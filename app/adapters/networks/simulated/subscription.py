@@ -63,8 +63,6 @@ class Habits(Struct, frozen=True):
 def habits_of(
     identifiers: Identifiers, endpoint_id: str, plan: ProviderPlan, since: datetime
 ) -> Habits:
-    """Return the habits of the device of an endpoint that was created at `since`."""
-
     def choose(bounds: tuple[float, float], purpose: str) -> float:
         low, high = bounds
         return low + (high - low) * identifiers.roll(purpose, endpoint_id)

@@ -102,7 +102,7 @@ def patience_s(request: pytest.FixtureRequest) -> float:
 @pytest.fixture
 def circuit(first: ScriptedLookup, patience_s: float) -> Iterator[CircuitBreaker]:
     with closing(
-        CircuitBreaker("lookup provider", first.name, first.probe, patience_s=patience_s)
+        CircuitBreaker(f"lookup provider {first.name}", first.probe, patience_s=patience_s)
     ) as made:
         yield made
 

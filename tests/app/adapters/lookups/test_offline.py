@@ -1,16 +1,13 @@
 """The offline provider: odd numbers, line types, and what it does not claim to know."""
 
-import threading
-from collections.abc import Callable
 from typing import get_args
-from uuid import uuid4
 
 import phonenumbers
 import pytest
 from phonenumbers import PhoneNumberFormat, PhoneNumberType
 
 from app.adapters.lookups.mcc_mnc import Network, Networks, load_networks
-from app.adapters.lookups.offline import LINE_TYPES, OfflineLookup, read
+from app.adapters.lookups.offline import LINE_TYPES, OfflineLookup
 from domain.lookups.ports import Carrier, LineType, NumberFacts
 from tests.contracts.scripted_lookup import ORGANIZATION
 
@@ -89,101 +86,3 @@ def test_the_valid_numbers_are_those_that_the_package_calls_valid() -> None:
             canonical = phonenumbers.format_number(parsed, PhoneNumberFormat.E164)
             expected = phonenumbers.is_valid_number(parsed) and canonical == candidate
             assert look_up(candidate).valid is expected, candidate
-
-
-class Timers:
-    """Timers that the test ends by hand."""
-
-    def __init__(self) -> None:
-        self.waiting: list[Callable[[], None]] = []
-        self.has_threads = True
-
-    def __call__(self, interval: float, function: Callable[[], None]) -> "Timers":
-        assert 0 < interval <= 60
-        self.function = function
-        return self
-
-    def start(self) -> None:
-        if not self.has_threads:
-            raise RuntimeError
-        self.waiting.append(self.function)
-
-    def run_out(self) -> None:
-        waiting, self.waiting = self.waiting, []
-        for function in waiting:
-            function()
-
-
-@pytest.fixture
-def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
-    timers = Timers()
-    monkeypatch.setattr("app.adapters.lookups.offline.Timer", timers)
-    return timers
-
-
-@pytest.fixture
-def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The numbers that were really looked up."""
-    parsed = list[str]()
-
-    def noted(phone_number: str) -> tuple[phonenumbers.PhoneNumber, str]:
-        parsed.append(phone_number)
-        return read(phone_number)
-
-    monkeypatch.setattr("app.adapters.lookups.offline.read", noted)
-    return parsed
-
-
-def test_a_number_is_remembered_until_its_time_has_run_out(
-    timers: Timers, parsed: list[str]
-) -> None:
-    lookup = OfflineLookup(SHIPPED)
-    lookup.probe()  # Which warms it, and is no answer.
-    parsed.clear()
-    for _ in range(2):
-        answers = [lookup.look_up(ORGANIZATION, "+254712123456") for _ in range(3)]
-        assert [each.facts for each in answers] == [look_up("+254712123456")] * 3
-        assert parsed == ["+254712123456"] * 2  # One of them for the line above.
-        parsed.clear()
-        timers.run_out()
-        assert timers.waiting == []
-
-
-def test_so_many_numbers_are_remembered_and_no_more(
-    timers: Timers, parsed: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.adapters.lookups.offline.REMEMBERED_MAX", 2)
-    lookup = OfflineLookup(SHIPPED)
-    wanted = ["+254712123456", "+254712123457", "+254712123458"]
-    for number in [*wanted, *wanted]:
-        lookup.look_up(ORGANIZATION, number)
-    assert parsed == [*wanted, *wanted]
-    assert len(timers.waiting) == 1
-
-
-@pytest.mark.usefixtures("timers")
-def test_the_time_of_an_answer_does_not_tell_who_else_has_asked(parsed: list[str]) -> None:
-    lookup = OfflineLookup(SHIPPED)
-    for organization in (ORGANIZATION, uuid4()):
-        lookup.look_up(organization, "+254712123456")
-    assert len(parsed) == 2
-
-
-def test_without_a_thread_for_the_timer_nothing_is_remembered(
-    timers: Timers, parsed: list[str]
-) -> None:
-    timers.has_threads = False
-    lookup = OfflineLookup(SHIPPED)
-    for _ in range(2):
-        assert lookup.look_up(ORGANIZATION, "+254712123456").facts.valid
-    assert len(parsed) == 2
-
-
-def test_the_timer_keeps_no_process_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.adapters.lookups.offline.REMEMBERED_S", 600.0)
-    before = {*threading.enumerate()}
-    look_up("+254712123456")
-    (timer,) = {*threading.enumerate()} - before
-    assert timer.daemon
-    assert isinstance(timer, threading.Timer)
-    timer.cancel()

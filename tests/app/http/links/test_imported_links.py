@@ -93,8 +93,10 @@ def test_the_same_file_again_changes_nothing(shop: Buyer) -> None:
     assert len(log.history(stream)) == len(before)
     assert take_over(shop, first, second) == ImportedLinks(1, 1)
     other = f"differs from what link {link['id']} was taken over with"
-    assert refused(shop, {**first, "name": "Van 8", "plans": first["plans"][:1]}) == [
+    changed = {"name": "Van 8", "confirmation_code": "4711", "plans": first["plans"][:1]}
+    assert refused(shop, {**first, **changed}) == [
         f"links[0]: name: {other}",
+        f"links[0]: lpa: {other}",
         f"links[0]: plans: {other}",
     ]
 
