@@ -5,17 +5,16 @@ from functools import cache
 
 from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.currency import Ledger
-from domain.accounts.erasure import Erasure
 from domain.accounts.monthly_fee import MonthlyFee
-from domain.accounts.operator_acts import OperatorAct
+from domain.accounts.operator_acts import Erasure, OperatorAct
 from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient, Organization, SecretRotation
 from domain.accounts.prices import LookupPrice
 from domain.accounts.providers import Provider
 from domain.accounts.wallet import BOOKINGS, Wallet
 from domain.catalogue.plan import Plan
-from domain.finance.month import Month
 from domain.finance.settlement import Settlement
+from domain.finance.statement import Month
 from domain.links.esim import Esim
 from domain.links.handover import Handover
 from domain.links.link import Link
@@ -25,7 +24,7 @@ from domain.log.aggregate import Event, Root, kinds_below
 from domain.log.discontinuity import Discontinuity
 from domain.log.origin import LogOrigin
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from domain.webhooks.endpoint import WebhookEndpoint, WebhookList, WebhookRequest
 
 AGGREGATES: tuple[type[Root], ...] = (

@@ -28,8 +28,7 @@ from domain.accounts.organization import Organization
 from domain.cause import Cause, Clock, utc_now
 from domain.log.aggregate import Event
 from domain.lookups.answers import AnswerRules
-from domain.lookups.bulk_commands import BulkRequest
-from domain.lookups.bulk_job import BulkJob, slice_count
+from domain.lookups.bulk_job import BulkJob, BulkRequest, slice_count
 from domain.lookups.ports import Found, LookupProvider, NumberFacts
 from domain.lookups.single import LookupRequest, LookupResult
 from domain.money import parse_amount

@@ -25,7 +25,7 @@ from projections.models.links import Links
 from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
 from projections.stores.counters import FEES, Counters
-from workers.cut_off import CutOff
+from workers.months import CutOff
 from workers.routes import Publisher, fees_message
 
 # An event that is dated in one month may reach the log in the next: its commit has waited in a

@@ -1,10 +1,13 @@
 """Messages to workers: what each asks for, which event asks for it, and how it reaches a queue.
 
-`ROUTES` is the only table between the log and the queues.
+`ROUTES` is the only table between the log and the queues. The dispatcher follows the log and
+publishes what events ask for, at least once.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -14,10 +17,16 @@ from dramatiq import Message as DramatiqMessage
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
+from domain.log.log import EventRef, Recorded
 from domain.lookups.bulk_job import BulkJob, slice_count
+from projections.engine.consumer import Consumer
+from projections.engine.positions import Position, Source
+from projections.engine.read_model import Batch
 
 Queue = Literal["lookup", "provision", "billing", "webhook"]
 QUEUES: tuple[Queue, ...] = ("lookup", "provision", "billing", "webhook")
+
+logger = logging.getLogger(__name__)
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -84,3 +93,52 @@ class Publisher:
             options={},
         )
         self._broker.enqueue(envelope)
+
+
+class Dispatcher(Consumer):
+    """Publishes first, then moves its position; a message may come twice, but is never lost.
+
+    Without a position in this log the dispatcher starts at the head, so it never publishes the
+    whole log again; what that leaves out is asked for by the beats of workers.
+    """
+
+    name = "dispatcher"
+    uses = tuple(ROUTES)
+    batch_max = 200  # Limits what is published twice after a crash in the middle of a batch.
+    pace_s = 0.005  # Partners wait for what it sends, and its batches cost next to nothing.
+
+    def __init__(
+        self,
+        source: Source,
+        publisher: Publisher,
+        around: Callable[[Event], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        """`around` is entered while the messages of an event are published."""
+        super().__init__(source)
+        self._publisher, self._around = publisher, around
+
+    def start(self, lost: Position | None) -> EventRef | None:
+        del lost
+        head = self._log.head()
+        if head:
+            logger.warning("the dispatcher starts at position %d", head)
+        return self.ref_at(head)
+
+    def prepare(self, rows: Sequence[Recorded]) -> bool:
+        """Publish what events ask for; return whether that was anything."""
+        published = 0
+        for _, event in rows:
+            messages = [*messages_for(event)]
+            if messages:
+                with self._around(event):
+                    for message in messages:
+                        self._publisher.publish(message)
+            published += len(messages)
+        return published > 0
+
+    def follow(self, connection: Any, batch: Batch) -> None:
+        """Store nothing."""
+
+    def is_transient(self, error: Exception) -> bool:  # noqa: ARG002  # Whatever it is.
+        """Blame no event: it is the broker that is away."""
+        return True

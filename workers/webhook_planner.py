@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 
 from domain.aggregates import topics_but
 from domain.log.log import EventRef, Recorded, Stretch
+from domain.webhooks.deliveries import Delivery, message_id
 from domain.webhooks.endpoint import WebhookRequest
 from domain.webhooks.messages import NAMED_ONLY, OF_ENTRIES, TEST, Entry, kinds_of, types_of
-from domain.webhooks.ports import Delivery, message_id
 from projections.engine.consumer import Consumer
 from projections.engine.positions import Position, Source
 from projections.engine.read_model import Batch

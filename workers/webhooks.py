@@ -22,9 +22,16 @@ from domain.errors import RateLimited, ServiceUnavailable
 from domain.limiter import Limiter
 from domain.log.log import Log
 from domain.webhooks.commands import Webhooks
+from domain.webhooks.deliveries import (
+    DISABLED_AFTER,
+    PAUSE_MAX,
+    Delivery,
+    Health,
+    Send,
+    Sent,
+    after_attempt,
+)
 from domain.webhooks.endpoint import DisabledReason, WebhookEndpoint
-from domain.webhooks.ports import Delivery, Send, Sent
-from domain.webhooks.retries import DISABLED_AFTER, PAUSE_MAX, Health, after_attempt
 from domain.webhooks.signatures import Generation
 from projections.stores.deliveries import Claimed, Deliveries
 from workers.routes import Publisher, webhook_message

@@ -1,7 +1,6 @@
 """The database system of an installation (log, read models, own stores): SQLite or PostgreSQL."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from app.adapters.sqlite.database import SqliteFiles
 
 
-@dataclass(frozen=True, slots=True)
-class LogEnd:
+class LogEnd(NamedTuple):
     """The newest event of a log (position 0: none), by which two logs are compared."""
 
     position: int

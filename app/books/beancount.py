@@ -16,8 +16,7 @@ from app.books.postings import POSTED, WALLETS, Posting, opposite_of, postings_o
 from app.books.reader import Selection
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet
-from domain.finance.month import Month
-from domain.finance.statement import Months
+from domain.finance.statement import Month, Months
 from domain.log.aggregate import Event
 from domain.log.log import Log, Recorded
 from domain.months import month_of, next_month

@@ -38,8 +38,7 @@ from app.books.rates import Rates
 from app.books.trial_balance import USES, MonthBalance
 from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.errors import NotPossible
-from domain.finance.month import Month
-from domain.finance.statement import Months
+from domain.finance.statement import Month, Months
 from domain.log.log import Log
 from domain.months import first_instant, last_day
 from projections.engine.reader import read_events

@@ -13,13 +13,12 @@ from app.books.postings import POSTED, Work, work_of
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, links_of
 from domain.catalogue.plan import SIMULATED
-from domain.finance.month import Month
-from domain.finance.statement import Months
+from domain.finance.statement import Month, Months
 from domain.links.link import Link
 from domain.log.aggregate import Event
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from domain.money import format_amount
 from projections.engine.read_model import Uses
 from projections.engine.reader import read_events

@@ -20,7 +20,7 @@ from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.log.aggregate import Event
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from projections.engine.read_model import Uses
 
 WALLETS = "Liabilities:Wallets"

@@ -1,9 +1,8 @@
 """The transactions that somebody selects, read from the log."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from domain.log.log import Log
@@ -12,8 +11,7 @@ from projections.engine.rebuild import Progress, ignore_progress
 from projections.models.transactions import REPLAYED, Replayed, replayed
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """Entries of an organization, from a position or time on, up to another.
 
     Positions are inclusive at both ends. Of moments `since` is inclusive, `until` exclusive.

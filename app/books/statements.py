@@ -5,8 +5,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet
-from domain.finance.month import Month
-from domain.finance.statement import Months, Statement
+from domain.finance.statement import Month, Months, Statement
 from domain.log.log import Log
 from domain.money import format_amount
 from domain.months import next_month
@@ -24,10 +23,7 @@ class MonthsStatements(NamedTuple):
 
 
 def statements_of(
-    log: Log,
-    month: str,
-    wanted: UUID | None = None,
-    progress: Progress = ignore_progress,
+    log: Log, month: str, wanted: UUID | None = None, progress: Progress = ignore_progress
 ) -> MonthsStatements:
     """Make the statements of a month for all wallets that have an entry up to then.
 

@@ -22,8 +22,7 @@ from app.books.postings import (
 )
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet
-from domain.finance.month import Month
-from domain.finance.statement import Months
+from domain.finance.statement import Month, Months
 from domain.log.aggregate import Event
 from domain.log.log import Log
 from domain.money import format_amount

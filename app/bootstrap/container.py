@@ -71,8 +71,7 @@ from domain.accounts.operators import Operators
 from domain.accounts.prices import Prices
 from domain.aggregates import AGGREGATES
 from domain.blocking import sleep_s
-from domain.catalogue.commands import Catalogue
-from domain.catalogue.matching import PlansByKey
+from domain.catalogue.commands import Catalogue, PlansByKey
 from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Clock, utc_now
 from domain.errors import NotPossible
@@ -92,7 +91,7 @@ from domain.links.requested import EndLink, SetStatus
 from domain.links.waiting import limiters_of
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
-from domain.lookups.bulk_commands import BulkJobs
+from domain.lookups.bulk_job import BulkJobs
 from domain.lookups.ports import LookupProvider
 from domain.lookups.single import SingleLookup
 from domain.provider_errors import ProviderError
@@ -136,16 +135,14 @@ from projections.stores.readings import SqlReadings
 from workers import actors
 from workers.bulk import BulkLookup
 from workers.checkpoints import Checkpoints
-from workers.cut_off import CutOff
-from workers.dispatcher import Dispatcher
 from workers.driving import Driving
 from workers.fees import MonthlyFees
 from workers.links import CreateEndpoint, LostOrders, PlaceOrder
-from workers.months import MonthEnd
+from workers.months import CutOff, MonthEnd
 from workers.nightly_audit import NightlyAudit
 from workers.plan_changes import AddPlan, RemovePlan
 from workers.reading import BackgroundReading, Lane
-from workers.routes import Publisher
+from workers.routes import Dispatcher, Publisher
 from workers.webhook_planner import WebhookPlanner
 from workers.webhooks import WebhookWork
 from workers.work import Work

@@ -22,12 +22,7 @@ from domain.accounts.organization import Organization
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
 from domain.daily import Daily
-from domain.errors import (
-    LinkInUse,
-    NetworkUnavailable,
-    NotSupportedByNetwork,
-    ValidationFailed,
-)
+from domain.errors import LinkInUse, NetworkUnavailable, NotSupportedByNetwork, ValidationFailed
 from domain.links.bought_plan import BoughtPlan
 from domain.links.change_plans import NOT_THERE
 from domain.links.link import Link

@@ -1,7 +1,7 @@
 """Stores the version of each set of own tables, so that a release recognizes older tables."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, inspect, select
 
@@ -22,8 +22,7 @@ class NewerSchema(ForOperator):
     """Raised when a later release has upgraded the tables; this release must not touch them."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnTables:
+class OwnTables(NamedTuple):
     """A set of tables that are created and upgraded together.
 
     A set that is `cheap` to lose is dropped and created again when its version differs. For any

@@ -49,8 +49,7 @@ from domain.accounts.refund_by_hand import HandRefund
 from domain.accounts.wallet import BOOKED, Adjustment, Metadata, Wallet, wallet_id
 from domain.cause import Cause
 from domain.errors import refuse
-from domain.finance.month import Month
-from domain.finance.statement import Months
+from domain.finance.statement import Month, Months
 from projections.engine.reader import read_events
 from projections.engine.shape import amount_of, pick
 from projections.models.organizations import OrganizationRow

@@ -21,8 +21,8 @@ from app.bootstrap.providers import LOOKUPS, NETWORKS
 from app.cli.arguments import read_moment
 from app.cli.output import Refusals
 from domain import strict_json
+from domain.catalogue.commands import PLANS_MAX, PlanEntry, label_of
 from domain.catalogue.file_errors import FileRefused, Path, Problem, Wrong, lines_of, repeated
-from domain.catalogue.matching import PLANS_MAX, PlanEntry, label_of
 from domain.catalogue.plan import (
     COVERAGE_TYPES,
     DATA_MB,

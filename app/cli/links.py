@@ -28,8 +28,8 @@ from domain.lookups.bulk_job import BulkJob
 from domain.money import format_amount
 from domain.personal import open_text
 from domain.webhooks.commands import Changes
+from domain.webhooks.deliveries import Delivery, Sums
 from domain.webhooks.endpoint import WebhookEndpoint
-from domain.webhooks.ports import Delivery, Sums
 from projections.engine.shape import pick
 from projections.models.due import Due
 from projections.models.jobs import JobCounts, row_of

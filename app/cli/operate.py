@@ -438,11 +438,10 @@ def restore_backup(session: Session, directory: Path) -> Said:
     something is wrong.
     """
     container = session.container
-    done = restore(container, directory, session.watch("Building and checking"))
+    report, warnings = restore(container, directory, session.watch("Building and checking"))
     command = container.persistence.dump_commands(directory.absolute())[-1:]
-    for warning in done.warnings:
+    for warning in warnings:
         warn(warning)
-    report = done.report
     session.ok = report is not None and report.ok
     facts = {
         "restored": directory,

@@ -21,7 +21,7 @@ from app.settings import Settings
 from app.watch import tracing
 from app.watch.logging import configure_logging
 from app.watch.trouble import NOT_MIGRATED, trouble_of
-from domain.catalogue.matching import PlanEntry
+from domain.catalogue.commands import PlanEntry
 
 PORT = 8090
 PORT_MAX = 65_535

@@ -11,10 +11,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 from eventsourcing.utils import TopicError
@@ -72,13 +71,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, File]
 
 
-class Restored(NamedTuple):
-    """The outcome of a restore; without a report an operator must still restore the database."""
-
-    report: Report | None
-    warnings: list[str]
-
-
 @contextmanager
 def _readable_errors(container: Container) -> Iterator[None]:
     persistence = container.persistence
@@ -116,7 +108,7 @@ def _fill(container: Container, draft: Path) -> Manifest:
     manifest = Manifest(
         made_at=container.clock(),
         engine=_engine(container),
-        **asdict(end),
+        **end._asdict(),
         tables=table_versions(container),
         secret_pepper=_fingerprint(container),
         files={str(file.relative_to(draft)): _seal(file) for file in files},
@@ -151,8 +143,11 @@ def _copy_keys(container: Container, target: Path) -> None:
 
 def restore(
     container: Container, directory: Path, progress: Progress = ignore_progress
-) -> Restored:
-    """Restore a backup into an empty place and check it; raises NoBackup before writing."""
+) -> tuple[Report | None, list[str]]:
+    """Restore a backup into an empty place and check it; raises NoBackup before writing.
+
+    Returns the report and warnings; without a report an operator must still restore the database.
+    """
     manifest = read_backup(directory)
     persistence, settings = container.persistence, container.settings
     _require_fit(container, directory, manifest)
@@ -167,7 +162,7 @@ def restore(
     warnings = [] if manifest.secret_pepper == _fingerprint(container) else [OTHER_PEPPER]
     with _readable_errors(container):
         if not persistence.put_back(directory):
-            return Restored(None, warnings)
+            return None, warnings
         container.notes.replace("hold", HELD, container.clock())  # Or who is killed leaves it free.
     if not _has_last_event(container.log, manifest):
         why = f"the log is not that of the backup, or ends before position {manifest.position}"
@@ -178,8 +173,7 @@ def restore(
     copied = {name: value for name, value in shared.items() if name in COPIED}
     container.shared_settings.record(copied, container.clock())
     witnesses = container.witnesses()  # The backup has our checkpoints.
-    report = audit(container.source, container.models, progress, witnesses)
-    return Restored(report, warnings)
+    return audit(container.source, container.models, progress, witnesses), warnings
 
 
 def read_backup(directory: Path) -> Manifest:

@@ -12,7 +12,7 @@ from app.security.secrets import new_client_secret
 from app.settings import Settings, WrongSetting
 from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.catalogue.matching import PlanEntry
+from domain.catalogue.commands import PlanEntry
 from domain.cause import Cause
 from domain.errors import refuse
 from domain.ids import derive_id

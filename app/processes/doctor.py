@@ -18,7 +18,7 @@ from app.processes.demo import DEMO_CLIENT_ID
 from app.processes.migrate import slow_search
 from app.processes.providers import NEVER_RUN, check
 from app.processes.readiness import what_is_missing, wrong_price
-from app.security.key_file import SigningKeysError
+from app.security.key_file import SigningKeysError, is_read_only
 from app.settings import Settings, WrongSetting, secrets_open_to_all
 from domain.accounts.approvals import ALONE_AFTER, PEOPLE
 from domain.accounts.organization import OF_MACHINES, ApiClient
@@ -155,7 +155,9 @@ def _tried(name: str, call: Callable[[], object]) -> Iterator[Finding]:
 
 
 def _keys(container: Container) -> Iterator[Finding]:
-    notes = container.notes
+    notes, directory = container.notes, container.settings.signing_keys
+    if directory.is_dir():
+        yield from _tried("keys", lambda: is_read_only(directory))
     if notes.newest("signing_keys") and (missing := missing_keys(container)):
         yield Finding("keys", "fault", missing)
     if notes.newest("pepper"):

@@ -12,14 +12,14 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from app.bootstrap.container import Container
-from domain.accounts.erasure import Erasure, Part
+from domain.accounts.operator_acts import Erasure, Part
 from domain.cause import Cause
 from domain.errors import ServiceUnavailable, refuse
 from domain.links.handover import Handover
 from domain.links.link import Link, named
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from domain.months import month_of
 from domain.personal import NUMBERED, open_text, seals_of
 from projections.engine.database import READER_BUSY

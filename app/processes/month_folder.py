@@ -38,7 +38,7 @@ from app.http.finance.replies import Statement, show_statement
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import DEPOSIT, SANDBOX_DEPOSIT
 from domain.errors import NotPossible
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.finance.statement import Statement as BookStatement
 from domain.money import format_amount
 from domain.months import last_day

@@ -4,7 +4,6 @@ import logging
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from math import nan
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import msgspec
 
 from app.bootstrap.container import Container
-from domain.catalogue.matching import PLANS_MAX
+from domain.catalogue.commands import PLANS_MAX
 from domain.catalogue.supplied import Supplied
 from domain.cost import ProviderBalance
 from domain.errors import NotPossible, refuse
@@ -32,8 +31,7 @@ DATED = re.compile(r"-(\d{4}-\d{2}-\d{2})\.json")
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(msgspec.Struct, frozen=True):
     """One provider; `balance` is None if the provider tells none, `problem` if all is well."""
 
     provider: str

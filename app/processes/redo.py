@@ -15,8 +15,7 @@ import msgspec
 from app.bootstrap.container import Container
 from app.processes.erasing import KINDS
 from app.security.key_file import alone, sync, write_file
-from domain.accounts.erasure import Erasure
-from domain.accounts.operator_acts import OperatorAct
+from domain.accounts.operator_acts import Erasure, OperatorAct
 from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient
 from domain.aggregates import topics_but

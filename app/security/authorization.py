@@ -202,7 +202,9 @@ class Authorizer:
         if claimed is None and state.bound_to is not None:
             raise OrganizationNotFound(NOT_APPROVED)
         if wanted is None:
-            raise OrganizationNotFound(_header_problem(named))
+            # WSGI joins the values of a repeated header.
+            odd = HEADER_TWICE if "," in (named or "") else NOT_A_UUID
+            raise OrganizationNotFound(odd if (named or "").strip() else NO_HEADER)
         if state.status is None:
             raise OrganizationNotFound
         if state.status == "suspended":
@@ -305,14 +307,6 @@ def _statement(
         .select_from(clients.rows.outerjoin(organizations.rows, wanted))
         .where(client.client_id == bindparam("client"))
     )
-
-
-def _header_problem(named: str | None) -> str:
-    """Return why the header does not name an organization."""
-    if named is None or not named.strip():
-        return NO_HEADER
-    # WSGI joins the values of a repeated header.
-    return HEADER_TWICE if "," in named else NOT_A_UUID
 
 
 def _uuid_of(named: str | None) -> UUID | None:

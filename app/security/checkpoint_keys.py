@@ -35,9 +35,6 @@ class CheckpointKey:
     def public_key(self) -> bytes:
         return self.private_key.public_key().public_bytes_raw()
 
-    def sign(self, message: bytes) -> bytes:
-        return self.private_key.sign(message)
-
 
 class CheckpointKeys(KeyStore[CheckpointKey]):
     """The keys of one installation, by the hexadecimal digits of their public halves."""
@@ -62,7 +59,7 @@ class CheckpointKeys(KeyStore[CheckpointKey]):
     def sign(self, checkpoint: Checkpoint) -> SignedCheckpoint:
         """Sign with the newest key; make it if there is none yet."""
         key = self.newest()
-        return SignedCheckpoint.make(checkpoint, key.public_key, key.sign)
+        return SignedCheckpoint.make(checkpoint, key.public_key, key.private_key.sign)
 
     def ended_at(self, is_by: Callable[[Sequence[bytes]], bool]) -> datetime | None:
         """Return when the key was revoked that has signed something."""

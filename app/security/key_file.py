@@ -96,9 +96,7 @@ def save_key(directory: Path, key: Key) -> None:
 
 def pem_of(key: PrivateKey | ed25519.Ed25519PrivateKey) -> bytes:
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
@@ -136,9 +134,13 @@ def read_revoked(directory: Path, kind: Kind) -> dict[str, Revoked]:
     return {key_id: each for key_id, each in found.items() if each.kind == kind}
 
 
-def record_revoked(directory: Path, key_id: str, revoked: Revoked) -> None:
-    """Keep that a key is revoked, before its file is deleted; the caller holds the lock."""
-    write_file(directory / f"{key_id}.revoked", msgspec.json.encode(revoked))
+def is_read_only(directory: Path) -> bool:
+    """Tell whether nobody writes there; raises SigningKeysError where others have access."""
+    if os.statvfs(directory).f_flag & os.ST_RDONLY:
+        return True  # Whoever runs a container sets the modes of its mounts.
+    if stat.S_IMODE(directory.stat().st_mode) & 0o077:
+        raise SigningKeysError(directory, "others have access; set its mode to 0700")
+    return False
 
 
 @contextmanager
@@ -151,11 +153,9 @@ def locked(directory: Path) -> Iterator[None]:
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if os.statvfs(directory).f_flag & os.ST_RDONLY:
-            yield  # Nobody writes here, and whoever runs a container sets the modes of its mounts.
+        if is_read_only(directory):
+            yield
             return
-        if stat.S_IMODE(directory.stat().st_mode) & 0o077:
-            raise SigningKeysError(directory, "others have access; set its mode to 0700")
         # A separate file: NFS locks only files open for writing, and a directory cannot be.
         with alone(directory / ".lock"):
             before_ns = directory.stat().st_mtime_ns

@@ -10,6 +10,8 @@ from pathlib import Path
 from threading import Lock
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
+import msgspec
+
 from app.security.key_file import (
     RECHECK,
     Kind,
@@ -17,7 +19,7 @@ from app.security.key_file import (
     SigningKeysError,
     locked,
     read_revoked,
-    record_revoked,
+    write_file,
 )
 from domain.blocking import may_block, renew_soon
 from domain.cause import Clock
@@ -111,7 +113,8 @@ class KeyStore(Generic[E]):
         with locked(self._directory):
             ended = self._read()[key_id]
             revoked = Revoked(self.kind, ended.created_at, self._clock())
-            record_revoked(self._directory, key_id, revoked)
+            # Before its file is deleted.
+            write_file(self._directory / f"{key_id}.revoked", msgspec.json.encode(revoked))
             for path in self._files_of(key_id):
                 path.unlink()
         self._refresh()

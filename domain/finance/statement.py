@@ -1,4 +1,4 @@
-"""The statement of a wallet for one month, entry by entry, and the rule of which month that is."""
+"""A month of the books, the statement of a wallet for it, and the rule which month an entry has."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,9 +7,34 @@ from typing import Literal, Self
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet, kind_of
-from domain.finance.month import Month
-from domain.log.aggregate import Event
+from domain.cause import Cause
+from domain.log.aggregate import ByOperator, Created, Event, Root, sets
 from domain.months import month_of, next_month
+
+
+class Month(Root):
+    """A calendar month (UTC) of the books, closed once and for ever; an open one has no stream.
+
+    `workers/months.py` closes it, or an operator where the clock must not. Entries after its event
+    in the log belong to a later month, whatever their timestamps say.
+    """
+
+    TOPIC = "month"
+
+    class Closed(Created, ByOperator):
+        """`month` as YYYY-MM."""
+
+        TOPIC = "month.closed"
+        SETS = sets("month")
+
+        month: str
+
+    month: str
+
+    @classmethod
+    def close(cls, month: str, cause: Cause) -> Self:
+        """Close a month; a second close collides, because the id is derived."""
+        return cls.begin(cls.Closed, cause, Month.id_of(month), month=month)
 
 
 def statement_month(charged_at: datetime, previous: str, closed: str) -> str:

@@ -81,13 +81,12 @@ def hand_over(  # noqa: PLR0913  # What of, for whom, and all that was asked for
             url = open_text(vault, owner, made.link_id, made.top_up_url)
             if url is None and made.top_up_url is not None:
                 raise NotFound(KEY_ERASED)
-            differs = {name: getattr(made, name) != value for name, value in facts.items()}
-            differs |= {"expires_in": made.until - made.timestamp != lasts}
-            differs |= {
-                "top_up_url": url != wanted["top_up_url"],
-                "link": made.link_id != newest.id,
-            }
-            refuse_other(**differs)
+            refuse_other(
+                **{name: getattr(made, name) != value for name, value in facts.items()},
+                expires_in=made.until - made.timestamp != lasts,
+                top_up_url=url != wanted["top_up_url"],
+                link=made.link_id != newest.id,
+            )
             return earlier, True
         newest.require_live()
         its: dict[str, Any] = {"organization_id": owner, "link_id": newest.id, **facts}

@@ -19,7 +19,6 @@ from domain.cause import Clock
 from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
 from domain.lookups.bulk_job import Asked
-from domain.lookups.number_lookup import Source
 from domain.lookups.ports import (
     CachedFacts,
     Details,
@@ -34,6 +33,9 @@ CALLS_MAX = 3  # Provider calls for one item of a job; a single lookup makes one
 PAUSE_S = 0.2  # Before the second attempt; twice as long before the third; with jitter.
 UNAVAILABLE = "unavailable"  # Counted as the source if there is no answer.
 NUMBERING_PLANS = "offline"  # The provider of an answer for which none had to be asked.
+
+
+Source = Literal["live", "cache"]
 
 
 class Answer(msgspec.Struct, frozen=True):

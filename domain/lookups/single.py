@@ -1,18 +1,20 @@
-"""The command of a single lookup: the answer and its charge in one commit, or no answer."""
+"""A single lookup, and its command: the answer and its charge in one commit, or no answer."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import msgspec
 
 from domain.accounts.committer import Command, Committer, expire, fail
-from domain.accounts.paid_price import price_of
+from domain.accounts.paid_price import PaidPrice, price_of
+from domain.accounts.refund_by_hand import Refundable, RefundByHand
 from domain.accounts.wallet import Charge, Wallet, wallet_id
 from domain.blocking import WouldBlock, blocking
 from domain.cause import Cause, Clock
+from domain.cost import Cost
 from domain.errors import (
     KEY_ERASED,
     BillingNotConfigured,
@@ -26,17 +28,66 @@ from domain.errors import (
 )
 from domain.ids import derive_id
 from domain.limiter import Limiter
+from domain.log.aggregate import Created, itself, sets
 from domain.log.log import Log
-from domain.lookups.answers import Answer, Answers
-from domain.lookups.number_lookup import NumberLookup, PersonalAnswer, Source, number_lookup_id
-from domain.lookups.ports import Leases, NumberFacts
+from domain.lookups.answers import Answer, Answers, Source
+from domain.lookups.ports import Details, Leases, NumberFacts
 from domain.months import month_of
-from domain.personal import Vault
+from domain.personal import Sealed, Vault
 
 EITHER = "phone_number or max_age"
 LEASE = timedelta(seconds=15)  # Longer than any provider call may last.
 WAIT_S = 10.0  # How long a twin waits for the first request with its key.
 POLL_S = 0.02  # How often the twin reads the log when nothing wakes it.
+
+
+class PersonalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The personal part of an answer, and what its request is known by; sealed in the event."""
+
+    facts: NumberFacts
+    told: Details | None = None
+    max_age_s: int | None = None  # What a request with a key asked for.
+
+
+class NumberLookup(Refundable):
+    """One answer given to one organization."""
+
+    TOPIC = "number_lookup"
+    KIND = "lookup"
+
+    class Answered(Created):
+        """`price` is None when lookups were free at that time; `cost`, when it is not known.
+
+        An answer from the cache has cost nothing.
+        """
+
+        TOPIC = "number_lookup.answered"
+        IS_STEP = True
+        SETS = sets("organization_id", answer=itself)
+
+        organization_id: UUID
+        source: Source
+        as_of: datetime
+        provider: str
+        price: PaidPrice | None
+        personal: Sealed
+        cost: Cost | None = field(default=None, kw_only=True)
+
+    class RefundedByHand(RefundByHand):
+        TOPIC = "number_lookup.refunded_by_hand"
+
+    answer: Answered
+
+    def paid(self) -> Iterable[tuple[PaidPrice, int]]:
+        return [(self.answer.price, 0)] if self.answer.price is not None else []
+
+
+def number_lookup_id(organization_id: UUID, key: str) -> UUID:
+    """Return the stream of an idempotent lookup.
+
+    One attempt per key is enough: a lookup that fails appends nothing, so its key stays free.
+    """
+    return derive_id("number_lookup", organization_id, key, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +200,13 @@ class SingleLookup:
         """
         if self.leases is not None or not request.price_micros:
             raise WouldBlock
-        is_first = request.key is not None
-        if request.key is None:
-            stream_id = self.new_id()
-        else:
-            stream_id = number_lookup_id(request.organization_id, request.key)
+        key, owner = request.key, request.organization_id
+        stream_id = self.new_id() if key is None else number_lookup_id(owner, key)
         try:
             lookup, facts, at = self._decide(request, stream_id, cause)
             charges = _charges_of(lookup)
-            payer = wallet_id(request.organization_id)
             command = self.committer.prepare(
-                payer, lambda wallet: wallet.book(charges, at), lookup, is_first=is_first
+                wallet_id(owner), lambda it: it.book(charges, at), lookup, is_first=key is not None
             )
         except Refused:  # The log may have more money; `run` reads it.
             raise WouldBlock from None

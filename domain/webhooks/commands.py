@@ -14,8 +14,8 @@ from domain.errors import KEY_ERASED, NotFound, refuse_other
 from domain.log.aggregate import Created
 from domain.log.log import Log, retried
 from domain.personal import Sealed, Vault
+from domain.webhooks.deliveries import message_id
 from domain.webhooks.endpoint import LASTING, Address, WebhookEndpoint, WebhookList, WebhookRequest
-from domain.webhooks.ports import message_id
 from domain.webhooks.signatures import Generation
 
 REDELIVERED_MAX = 500  # Of one request: their ids are kept for ever, in one event of 20 KB.

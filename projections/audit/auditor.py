@@ -100,7 +100,12 @@ class LogCheck:
             wrong = [f"it does not fit to what is before it ({type(error).__name__})"]
         self.report.add(row.position, wrong)
         if isinstance(recorded.event, Discontinuity.Noticed):
-            self.report.losses.append(Failure(row.position, _loss(recorded.event)))
+            event = recorded.event
+            reason = (
+                f"the failover to {event.server} has lost the events after position "
+                f"{event.last_position}, up to {event.seen_position} at least"
+            )
+            self.report.losses.append(Failure(row.position, reason))
 
     def _finish(self) -> None:
         report = self.report
@@ -113,10 +118,3 @@ class LogCheck:
                 report.add(position, [reason])
         for witness in self._witnesses:
             witness.testify(report)
-
-
-def _loss(event: Discontinuity.Noticed) -> str:
-    return (
-        f"the failover to {event.server} has lost the events after position "
-        f"{event.last_position}, up to {event.seen_position} at least"
-    )

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.log.log import EventRef, Stored, Stretch
 from projections.audit.stored_tree import StoredTree
 from projections.audit.tree import leaf_hash

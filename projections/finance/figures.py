@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import BigInteger, ColumnElement, Row, Select, case, cast, func, select, union_all
@@ -44,8 +43,7 @@ _STATEMENT, _LINE, _CHECKPOINT = STATEMENTS.table, STATEMENT_LINES.table, CHECKP
 Found = Row[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """Which entries to list, by whole days (UTC); `before` is where the previous page ended.
 
     Entries are ordered, newest first, by position, or within an organization by sequence.
@@ -136,7 +134,7 @@ class Figures:
             yield from found
             if len(found) < DOWNLOAD_ROWS:
                 return
-            wanted = replace(wanted, before=cursor_of(wanted, found[-1]))
+            wanted = wanted._replace(before=cursor_of(wanted, found[-1]))
 
     def _conditions(
         self, wanted: Wanted, order: ColumnElement[int]

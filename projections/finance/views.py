@@ -19,7 +19,7 @@ from domain.catalogue.plan import SIMULATED
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from projections.engine.sql_views import SqlView, ViewColumn
 from projections.models.transactions import EVERYBODY
 
@@ -398,10 +398,7 @@ OVER_READ_MODELS = (WALLETS, TRANSACTIONS, DAILY, TOTALS, STATEMENTS, STATEMENT_
 BESIDE_THE_LOG = (EVENTS, AUDITS, COSTS, CHECKPOINTS)
 
 # On SQLite the log is another file, so views over it exist only in our own sessions.
-VIEWS = {
-    "postgresql": (*OVER_READ_MODELS, *BESIDE_THE_LOG),
-    "sqlite": OVER_READ_MODELS,
-}
+VIEWS = {"postgresql": (*OVER_READ_MODELS, *BESIDE_THE_LOG), "sqlite": OVER_READ_MODELS}
 ON_FILES = tuple(
     f"CREATE TEMP VIEW {view.name} AS {view.bodies['sqlite']}" for view in BESIDE_THE_LOG
 )

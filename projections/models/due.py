@@ -11,17 +11,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from msgspec import Struct
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Integer,
-    Table,
-    bindparam,
-    func,
-    select,
-    text,
-)
+from sqlalchemy import BigInteger, Column, Connection, Integer, Table, bindparam, func, select, text
 
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.cause import AHEAD_MAX

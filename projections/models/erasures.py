@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 from sqlalchemy import Connection, Table, select
 
-from domain.accounts.erasure import Erasure, Part
+from domain.accounts.operator_acts import Erasure, Part
 from domain.log.log import Recorded
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel

@@ -26,7 +26,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from domain.accounts.erasure import Erasure
+from domain.accounts.operator_acts import Erasure
 from domain.accounts.organization import Organization
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
@@ -156,7 +156,11 @@ class Jobs(ReadModel):
         self._one = HotStatement(_whole_job(self.jobs, self.settlements))
         own = columns.id == bindparam("job"), columns.organization_id == bindparam("organization")
         self._counts = HotStatement(self._shown.where(*own))
-        self._build_lists()
+        self._known = HotStatement(self._shown.where(OneOf(columns.id, "jobs")))
+        change = self.jobs.update().where(columns.id == bindparam("job"))
+        self._change = change.values({name: bindparam(f"new_{name}") for name in CHANGING})
+        self._all = self._list_of()
+        self._of_status = self._list_of(columns.status == bindparam("status"))
         return [self.jobs, self.settlements]
 
     def _rows(self) -> Table:
@@ -174,14 +178,6 @@ class Jobs(ReadModel):
             self.index("jobs_listed", "organization_id", "position", "month"),
             self.index("jobs_by_status", "organization_id", "status", "position", "month"),
         )
-
-    def _build_lists(self) -> None:
-        columns = self.jobs.c
-        self._known = HotStatement(self._shown.where(OneOf(columns.id, "jobs")))
-        change = self.jobs.update().where(columns.id == bindparam("job"))
-        self._change = change.values({name: bindparam(f"new_{name}") for name in CHANGING})
-        self._all = self._list_of()
-        self._of_status = self._list_of(columns.status == bindparam("status"))
 
     def _list_of(self, *conditions: ColumnElement[bool]) -> tuple[HotStatement, HotStatement]:
         """Return what counts the jobs of an organization by month, and what reads a page."""

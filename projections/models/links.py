@@ -31,7 +31,7 @@ from sqlalchemy import (
     union,
 )
 
-from domain.accounts.erasure import Erasure
+from domain.accounts.operator_acts import Erasure
 from domain.accounts.organization import Organization
 from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.links.bought_plan import Activation

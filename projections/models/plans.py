@@ -1,10 +1,9 @@
 """The catalogue: every plan, and which of them an organization may see."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 from uuid import UUID
 
 import msgspec
@@ -75,8 +74,7 @@ class PlanRow(Struct, frozen=True):
         return replace(self, terms=self.terms.at(moment))
 
 
-@dataclass(frozen=True, slots=True)
-class PlanFilter:
+class PlanFilter(NamedTuple):
     """Which plans to list, and how; prices are those that hold `at` a moment.
 
     `sponsor_profile` is an id or a name, `search` a part of a name, an id, or a country's name in

@@ -25,8 +25,7 @@ from sqlalchemy import (
 )
 
 from domain.accounts.wallet import Wallet
-from domain.finance.month import Month
-from domain.finance.statement import KindLine, Statement, statement_month
+from domain.finance.statement import KindLine, Month, Statement, statement_month
 from domain.ids import as_id
 from domain.log.log import Recorded
 from domain.months import months_before, next_month

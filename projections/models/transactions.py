@@ -8,7 +8,6 @@ clocks say. The sums over all wallets hold positions in their place.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from typing import Annotated, Any, Final, NamedTuple
@@ -206,8 +205,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EntryFilter:
+class EntryFilter(NamedTuple):
     """Which transactions to list: `since` is inclusive, `until` is not."""
 
     kind: str | None = None
@@ -299,11 +297,7 @@ class Transactions(ReadModel):
         return connection.execute(select(columns.position).where(mine)).scalars().all()
 
     def page(
-        self,
-        connection: Connection,
-        organization_id: UUID,
-        wanted: EntryFilter,
-        part: slice,
+        self, connection: Connection, organization_id: UUID, wanted: EntryFilter, part: slice
     ) -> tuple[list[Transaction], int]:
         """Return a part of the transactions, newest first, and how many match in all."""
         columns = self.rows.c

@@ -4,9 +4,8 @@ A day is that of `charged_at` (UTC). A refund counts for the kind and the plan o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, date
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 from uuid import UUID
 
 from sqlalchemy import (
@@ -37,8 +36,7 @@ DAY_CHARS = len("2026-11-21")
 FIRST, LENGTH = literal_column("1", Integer), literal_column("7", Integer)
 
 
-@dataclass(frozen=True, slots=True)
-class UsageRow:
+class UsageRow(NamedTuple):
     """The sums of one group; a dimension that does not group is None, and so is a missing plan."""
 
     charges: int

@@ -35,8 +35,7 @@ from sqlalchemy import (
 
 from domain.cause import AHEAD_MAX, lies_ahead
 from domain.ids import as_id
-from domain.webhooks.ports import Delivery, Sums
-from domain.webhooks.retries import DELAYS, Health
+from domain.webhooks.deliveries import DELAYS, Delivery, Health, Sums
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf
 from projections.engine.in_parts import change_in_parts, in_order

@@ -49,7 +49,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from domain.accounts.erasure import Part
+from domain.accounts.operator_acts import Part
 from domain.blocking import may_block, renew_soon
 from domain.errors import ServiceUnavailable
 from domain.personal import NUMBERED, Sealed
@@ -91,9 +91,7 @@ class PersonalKeys:
     """
 
     def __init__(
-        self,
-        database: Database,
-        random_bytes: Callable[[int], bytes] = os.urandom,
+        self, database: Database, random_bytes: Callable[[int], bytes] = os.urandom
     ) -> None:
         self.database = database
         self._random_bytes = random_bytes

@@ -6,7 +6,7 @@ from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Reference, Wallet, wallet_id
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob, slice_count
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from domain.money import format_amount
 from domain.personal import Sealed
 from tests.bench.installation import cause

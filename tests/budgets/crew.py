@@ -23,7 +23,7 @@ import pytest
 
 from app.bootstrap.container import Container
 from domain.log.log import with_news
-from domain.webhooks.ports import Sent
+from domain.webhooks.deliveries import Sent
 from tests.app.http.service import Service
 from tests.budgets.tally import Tally
 from tests.installation import SetClock, wait_until

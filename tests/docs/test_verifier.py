@@ -20,7 +20,7 @@ from msgspec import to_builtins
 
 from app.books.statements import statements_of
 from app.http.finance.replies import show_statement
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.ids import derive_id
 from domain.months import month_of, months_before
 from projections.audit.export import Export

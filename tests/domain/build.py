@@ -10,7 +10,7 @@ from domain.accounts.wallet import Adjustment, Charge, Deposit, Reference, Refun
 from domain.cause import Cause
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from domain.money import parse_amount
 from domain.personal import Sealed
 

@@ -15,7 +15,7 @@ from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.lookups.bulk_job import bulk_job_id
-from domain.lookups.number_lookup import number_lookup_id
+from domain.lookups.single import number_lookup_id
 from tests.domain.build import ORGANIZATION
 
 PARTS = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4)

@@ -12,7 +12,7 @@ import pytest
 
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from tests.app.cli.shell import shell_of
 from tests.house.partner import Partner
 from tests.house.running import Served

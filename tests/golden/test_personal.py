@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from domain.lookups.bulk_job import PersonalNumbers, PersonalResults
-from domain.lookups.number_lookup import PersonalAnswer
 from domain.lookups.ports import Carrier, Details, NumberFacts, Portability
+from domain.lookups.single import PersonalAnswer
 
 FACTS = NumberFacts(
     "+34612345678",

@@ -16,7 +16,7 @@ from domain.links.network import NoEndpoint
 from domain.links.plan_change import PlanChange
 from domain.lookups import single as single_lookup
 from domain.lookups.bulk_job import bulk_job_id
-from domain.lookups.number_lookup import number_lookup_id
+from domain.lookups.single import number_lookup_id
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Gate
 from tests.installation import CountingProvider, Installation, Process, numbers

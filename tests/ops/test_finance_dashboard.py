@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from domain.cause import Cause
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from projections.finance.views import VIEWS
 from tests.installation import Process, postgresql_only
 from tests.projections.histories import DOWN

@@ -21,7 +21,7 @@ from domain.log.aggregate import Event, LoadedFromNewest, Root
 from domain.log.log import Stored, decoded, replay
 from domain.log.mapper import MsgspecMapper
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from domain.money import format_amount
 from domain.personal import Sealed
 from projections.audit.auditor import check_log

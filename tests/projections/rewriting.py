@@ -20,7 +20,7 @@ from domain.accounts.wallet import Payout, Reversal
 from domain.cause import Cause
 from domain.links.link import Link
 from domain.log.log import Stored
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from domain.months import first_instant, months_before, next_month
 from tests.projections.crimes import ends, months, orders
 from tests.projections.crimes.adjustments import decided

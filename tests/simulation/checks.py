@@ -17,7 +17,7 @@ from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Root
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from projections.audit.auditor import verify
 from tests.installation import PRICE_MICROS
 from tests.simulation.customers import Customers, deposited, outcome_of

@@ -31,8 +31,7 @@ from tests.installation import Process
 from tests.simulation.hazards import TWIN
 from tests.simulation.outside import Lookups
 from workers.actors import register
-from workers.dispatcher import Dispatcher
-from workers.routes import Message, Publisher, saga_message
+from workers.routes import Dispatcher, Message, Publisher, saga_message
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

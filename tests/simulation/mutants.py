@@ -25,8 +25,7 @@ from projections.engine.positions import Fenced, Positions
 from projections.stores.counters import Counters
 from tests.simulation.machine import Machine
 from tests.simulation.world import World
-from workers.dispatcher import Dispatcher
-from workers.routes import messages_for
+from workers.routes import Dispatcher, messages_for
 from workers.work import Work
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -105,7 +105,7 @@ def under(monotonic: object, new_id: object) -> Iterator[None]:
         for module in _timers():
             patch.setattr(module, "time", simulated)
         patch.setattr("domain.accounts.committer.PAUSE_S", 0.0)
-        patch.setattr("domain.lookups.bulk_commands.SLICE_ITEMS", SLICE_ITEMS)
+        patch.setattr("domain.lookups.bulk_job.SLICE_ITEMS", SLICE_ITEMS)
         yield
 
 

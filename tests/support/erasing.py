@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from domain.accounts.erasure import Part
+from domain.accounts.operator_acts import Part
 from projections.stores.personal_keys import PersonalKeys
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
-from domain.webhooks.ports import Sent
+from domain.webhooks.deliveries import Sent
 
 
 @dataclass

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from app.bootstrap.container import Container
 from domain.lookups.bulk_job import BulkJob
 from tests.app.http.buying import BASIC, LINKS, Buyer
 from tests.bench.calls import House
@@ -59,12 +58,9 @@ def ask(house: House, request: tuple[str, str, Any]) -> None:
     assert reply.status < 300, told
     parts = buyer.service.container
     if path == JOB:
-        buyer.service.until(partial(_is_finished, parts, told["data"]["job_id"]))
+        job_id = UUID(told["data"]["job_id"])
+        buyer.service.until(lambda: parts.log.get(BulkJob, job_id).finished_at is not None)
     buyer.service.until_projected(*(each.name for each in parts.models))
-
-
-def _is_finished(parts: Container, job_id: str) -> bool:
-    return parts.log.get(BulkJob, UUID(job_id)).finished_at is not None
 
 
 def count(house: House) -> Iterator[tuple[str, list[str]]]:

@@ -35,7 +35,7 @@ from domain.accounts.organization import OLD_ENDS_MAX, ROTATIONS_MAX, THRESHOLDS
 from domain.limiter import share_of
 from domain.links import driver, notifications, readings
 from domain.links.link import HANDOVERS_MAX, RENAMES_MAX
-from domain.lookups import answers, bulk_commands, bulk_job, single
+from domain.lookups import answers, bulk_job, single
 from domain.money import format_amount
 from domain.webhooks.commands import REDELIVERED_MAX
 from domain.webhooks.destination import URL_CHARS_MAX
@@ -69,7 +69,7 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
     ("document", "sentence"),
     [
         ("ARCHITECTURE.md", f"{HTTP_THREADS} threads, of which {threads.COMPUTING_MAX} compute"),
-        (READ, f"one message per slice of {bulk_commands.SLICE_ITEMS} numbers"),
+        (READ, f"one message per slice of {bulk_job.SLICE_ITEMS} numbers"),
         (READ, f"at most {IN_WORDS[answers.CALLS_MAX]} times per item"),
         (FAILS, f"rests for {', '.join(RESTS)} and {LAST} s between its starts"),
         (FAILS, f"After {committer.SETTLE_S:g} s the reply is 503"),

@@ -9,8 +9,7 @@ from dramatiq import Worker
 
 from app.settings import LOOKUP_THREADS
 from tests.installation import Process
-from workers.dispatcher import Dispatcher
-from workers.routes import Message
+from workers.routes import Dispatcher, Message
 
 
 class Refusing(Exception):

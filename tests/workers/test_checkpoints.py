@@ -6,7 +6,7 @@ import pytest
 
 from app.security.checkpoint_keys import verify
 from domain.errors import NotPossible
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from projections.audit.tree import leaf_hash, root_of
 from projections.stores.checkpoints import StoredCheckpoint
 from tests.installation import Process

@@ -4,11 +4,11 @@ from uuid import UUID
 
 import pytest
 
-from domain.lookups.bulk_commands import SLICE_ITEMS
+from domain.lookups.bulk_job import SLICE_ITEMS
 from tests.installation import Process, numbers
 from tests.projections.looking import place_of
 from tests.workers.queueing import Queue, Refusing, dispatcher_of
-from workers.dispatcher import Dispatcher
+from workers.routes import Dispatcher
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from app.bootstrap.container import Container
 from app.processes import runtime
 from domain.cause import Cause, utc_now
 from domain.errors import NotPossible
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.log.aggregate import Event
 from projections.audit.auditor import check_log
 from tests.app.watch.test_metrics import scrape

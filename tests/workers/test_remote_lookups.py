@@ -20,9 +20,8 @@ from app.bootstrap import container as bootstrap
 from app.watch.logging import working
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NumberLookupUnavailable
-from domain.lookups.bulk_commands import SLICE_ITEMS
-from domain.lookups.bulk_job import STARTS_MAX, BulkJob
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.bulk_job import SLICE_ITEMS, STARTS_MAX, BulkJob
+from domain.lookups.single import NumberLookup
 from domain.provider_errors import NotNow
 from projections.audit.auditor import check_log
 from tests.canaries import canaries_in

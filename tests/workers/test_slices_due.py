@@ -7,8 +7,7 @@ import pytest
 
 from app.adapters.remote.limits import PAUSE_S_MAX
 from app.settings import LOOKUP_THREADS
-from domain.lookups.bulk_commands import SLICE_ITEMS
-from domain.lookups.bulk_job import STARTS_MAX, BulkJob
+from domain.lookups.bulk_job import SLICE_ITEMS, STARTS_MAX, BulkJob
 from domain.lookups.ports import Found
 from domain.provider_errors import NotNow
 from projections.audit.auditor import check_log

@@ -6,13 +6,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from msgspec import Struct, ValidationError, convert
 
-from app.adapters.remote.exchange import (
-    OddRecord,
-    Reply,
-    blames_the_request,
-    decode,
-    path_of,
-)
+from app.adapters.remote.exchange import OddRecord, Reply, blames_the_request, decode, path_of
 from domain.lookups.ports import Carrier, LineType, NumberFacts
 from domain.provider_errors import NotAnswered, Unavailable
 

@@ -72,11 +72,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     @classmethod
     def open(
-        cls,
-        conninfo: str,
-        session: str = "",
-        *,
-        statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
+        cls, conninfo: str, session: str = "", *, statement_timeout_ms: int = STATEMENT_TIMEOUT_MS
     ) -> Self:
         """Connect and set up the session; `session` is one or more statements."""
         connection = cls.connect(conninfo, autocommit=True)

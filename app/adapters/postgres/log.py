@@ -156,11 +156,7 @@ class Datastore(PostgresDatastore):
         self.refusals = deque[tuple[float, psycopg.Error]](maxlen=1)
         self.pool = ConnectionPool(  # type: ignore[assignment]  # The library's own pool differs only in adding passwords.
             conninfo,
-            kwargs={
-                "row_factory": dict_row,
-                "autocommit": True,
-                "cursor_factory": BinaryCursor,
-            },
+            kwargs={"row_factory": dict_row, "autocommit": True, "cursor_factory": BinaryCursor},
             connection_class=_remembering(self.refusals),
             configure=lambda connection: self._check_server(connection, conninfo),
             min_size=0,

@@ -3,7 +3,6 @@
 import re
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeVar, cast
@@ -60,8 +59,7 @@ class Origin(NamedTuple):
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One request; `url` is the path with its query."""
 
     method: str

@@ -17,8 +17,8 @@ from typing import Final, Literal
 
 from app.adapters.remote.exchange import Origin, Request
 from app.adapters.remote.names import Names, Resolve
+from domain.webhooks.deliveries import Sent
 from domain.webhooks.destination import Destination, NotAllowed, is_public, read_destination
-from domain.webhooks.ports import Sent
 
 SEND_S = 10.0  # For resolving, connecting, TLS, sending, and the whole answer together.
 HEADERS: Final = {

@@ -23,8 +23,7 @@ from app.http.lookups.input import ITEM_STATUSES
 from app.http.lookups.replies import Charge, NumberResult, PhoneNumber
 from app.security.authorization import Caller
 from domain.errors import NotFound, NumberLookupUnavailable
-from domain.lookups.bulk_commands import SLICE_ITEMS
-from domain.lookups.bulk_job import BulkJob, PersonalNumbers
+from domain.lookups.bulk_job import SLICE_ITEMS, BulkJob, PersonalNumbers
 from domain.lookups.ports import Carrier, NumberFacts
 from domain.money import format_amount
 from domain.personal import Sealed

@@ -37,8 +37,7 @@ from app.http.lookups.input import (
 from app.http.lookups.replies import ANSWER, lookup_reply
 from app.security.authorization import Caller
 from domain import errors
-from domain.lookups.bulk_commands import BulkRequest
-from domain.lookups.bulk_job import BulkJob
+from domain.lookups.bulk_job import BulkJob, BulkRequest
 from domain.lookups.single import LookupRequest, LookupResult
 from projections.models.jobs import STATUSES, JobCounts, row_of
 

@@ -28,8 +28,8 @@ from app.watch.trouble import log_traceback
 from domain.errors import NotFound, Refused, ServiceUnavailable, ValidationFailed
 from domain.ids import derive_id
 from domain.limiter import Limiter
+from domain.webhooks.deliveries import message_id
 from domain.webhooks.messages import OF_ENTRIES, PER_EVENT_MAX, TEST, TYPES
-from domain.webhooks.ports import message_id
 from projections.engine.consumer import PACE_S
 from projections.engine.follower import IDLE_S
 from projections.engine.shape import means

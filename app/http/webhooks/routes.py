@@ -22,10 +22,10 @@ from app.http.webhooks import message_docs
 from app.security.authorization import Caller
 from domain.errors import NotFound, RateLimited
 from domain.webhooks.commands import REDELIVERED_MAX, Changes, Draft, Failed
+from domain.webhooks.deliveries import Delivery, DeliveryStatus
 from domain.webhooks.destination import NOT_HTTPS, URL_CHARS_MAX
 from domain.webhooks.endpoint import CHANGED, REGISTERED, DisabledReason, WebhookEndpoint
 from domain.webhooks.messages import NAMED_ONLY, TEST, TYPES
-from domain.webhooks.ports import Delivery, DeliveryStatus
 from domain.webhooks.signatures import Generation
 from projections.engine.freshness import require_projected
 from projections.engine.shape import MORE_MAY_COME, Moment, Shape, format_time, id_of, means, one_of

@@ -10,7 +10,7 @@ from app.books.reconcile import deposits_of
 from app.books.statements import statements_of
 from app.books.trial_balance import TrialBalance, month_balance, trial_balance
 from domain.accounts.wallet import BOOKED, SANDBOX_DEPOSIT
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.months import first_instant, months_before
 from tests.installation import CountingProvider, Installation, Process, SetClock, numbers
 from tests.projections.a_year import Year

@@ -9,8 +9,7 @@ import pytest
 
 from app.books.statements import balance_of, statements_of
 from domain.accounts.wallet import BOOKED, CHARGED_FOR
-from domain.finance.month import Month
-from domain.finance.statement import Statement
+from domain.finance.statement import Month, Statement
 from domain.money import parse_amount
 from domain.months import first_instant, month_of, months_before, next_month
 from projections.engine.reader import read_events

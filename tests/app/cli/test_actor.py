@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from domain.accounts.approvals import Proposal
-from domain.accounts.erasure import Erasure
+from domain.accounts.operator_acts import Erasure
 from domain.accounts.operators import Operator
 from domain.accounts.refund_by_hand import RefundByHand
 from domain.accounts.wallet import Adjustment, Wallet
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.links.link import Link
 from domain.log.aggregate import ByOperator
 from domain.lookups.bulk_job import BulkJob

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from domain.cause import Cause, utc_now
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from projections.audit.checkpoint import SignedCheckpoint, read_verifier_key
 from tests.app.cli.shell import Shell
 from tests.installation import this_month

@@ -13,7 +13,7 @@ from app.processes.doctor import examine, warning_at_start
 from app.settings import Settings
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cause import utc_now
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.months import month_of
 from tests.app.cli.shell import Shell
 from tests.installation import Installation, Process, SetClock, postgresql_only, wait_until
@@ -102,6 +102,10 @@ def lose_keys(process: Process) -> None:
         process.__dict__.pop(name, None)
 
 
+def let_others_read_the_keys(process: Process) -> None:
+    process.settings.signing_keys.chmod(0o755)
+
+
 def lose_the_webhook_key(process: Process) -> None:
     (process.settings.signing_keys / "webhook-key").unlink()
     del process.__dict__["webhook_key"]
@@ -142,6 +146,7 @@ def forget_the_backup(process: Process) -> None:
     ("harm", "check", "words"),
     [
         (lose_keys, "keys", "SIGNING_KEYS"),
+        (let_others_read_the_keys, "keys", "others have access"),
         (lose_the_webhook_key, "keys", "secrets of webhooks need it"),
         (make_keys_anew, "keys", "pepper is not that of before"),
         (stop_a_read_model, "read models", "jobs has stopped"),

@@ -8,8 +8,8 @@ import pytest
 
 from app.cli import import_files
 from app.cli.import_files import read_plan_file
+from domain.catalogue.commands import PlanEntry
 from domain.catalogue.file_errors import FileRefused
-from domain.catalogue.matching import PlanEntry
 from domain.cost import Cost
 from tests.plan_files import covering, plan, profile, written
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.adapters.sqlite import database
 from app.processes.erasing import erase_again
-from domain.accounts.erasure import Erasure, Part
+from domain.accounts.operator_acts import Erasure, Part
 from domain.cause import Cause, utc_now
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import CachedFacts, NumberFacts

@@ -9,8 +9,8 @@ import pytest
 from app.bootstrap.container import Container
 from domain.cause import Cause, utc_now
 from domain.webhooks.commands import Changes, Draft
+from domain.webhooks.deliveries import Delivery
 from domain.webhooks.endpoint import WebhookRequest
-from domain.webhooks.ports import Delivery
 from tests.app.cli.shell import Shell
 
 URL = "https://hooks.example/told?token=hush"

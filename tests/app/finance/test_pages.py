@@ -227,11 +227,6 @@ def test_a_role_that_may_read_the_views_is_enough(
         connection.exec_driver_sql("DROP OWNED BY only_reads; DROP ROLE only_reads")
 
 
-def _miss(figures: Figures) -> object:
-    with figures.database.reading() as connection:
-        return connection.execute(text("SELECT 1 FROM no_view")).all()
-
-
 def test_a_database_that_is_gone_is_told(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(*_: object) -> None:
         statement = "SELECT"
@@ -239,7 +234,8 @@ def test_a_database_that_is_gone_is_told(shop: Shop, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Figures, "total_balance", gone)
     assert "The database does not answer" in shop.get("/", 503)
-    monkeypatch.setattr(Figures, "total_balance", _miss)
+    missing = text("SELECT 1 FROM no_view")
+    monkeypatch.setattr(Figures, "total_balance", lambda its: its.database.all(missing))
     assert "python -m app migrate" in shop.get("/", 503)
     monkeypatch.setattr(Figures, "total_balance", lambda _: UUID("x"))
     assert "A fault of this page" in shop.get("/", 500)

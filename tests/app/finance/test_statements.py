@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from flask.testing import FlaskClient
 
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from tests.app.finance.conftest import browsing, live
 from tests.installation import Process
 

@@ -12,9 +12,9 @@ from uuid import UUID
 import pytest
 from sqlalchemy import inspect, text
 
-from domain.accounts.erasure import Erasure
-from domain.lookups.number_lookup import NumberLookup
+from domain.accounts.operator_acts import Erasure
 from domain.lookups.ports import CachedFacts, NumberFacts
+from domain.lookups.single import NumberLookup
 from domain.months import next_month
 from tests.app.cli.shell import Shell
 from tests.app.http.buying import FREE, LINKS, Buyer, buyer

@@ -11,7 +11,7 @@ from app.processes.runtime import Runtime
 from domain.accounts.providers import switch_provider
 from domain.cause import Cause, utc_now
 from domain.errors import InstallationHeld
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.lookups.bulk_job import BulkJob
 from domain.webhooks.commands import Draft
 from tests.installation import (

@@ -34,7 +34,7 @@ from domain.accounts.organization import Organization
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cost import Cost
 from domain.errors import NotPossible
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.money import MICROS
 from domain.months import month_of
 from projections.engine.rebuild import ignore_progress

@@ -9,8 +9,7 @@ import pytest
 from app.processes import redo, runtime
 from app.processes.redo import LIST
 from app.settings import Settings, WrongSetting
-from domain.accounts.erasure import Erasure, Part
-from domain.accounts.operator_acts import OperatorAct
+from domain.accounts.operator_acts import Erasure, OperatorAct, Part
 from domain.accounts.operators import Operator
 from domain.links.link import Link
 from tests.app.cli.shell import Shell

@@ -21,9 +21,9 @@ def test_a_key_is_made_once_and_older_ones_stay(tmp_path: Path) -> None:
     kept = CheckpointKeys(directory, clock)
     assert second.public_key != first.public_key
     assert [key.public_key for key in kept.live()] == [first.public_key, second.public_key]
-    assert verify(first.public_key, b"text", first.sign(b"text"))
-    assert not verify(second.public_key, b"text", first.sign(b"text"))
-    assert not verify(b"short", b"text", first.sign(b"text"))
+    assert verify(first.public_key, b"text", first.private_key.sign(b"text"))
+    assert not verify(second.public_key, b"text", first.private_key.sign(b"text"))
+    assert not verify(b"short", b"text", first.private_key.sign(b"text"))
     assert read_keys(directory, {}) == {}, "the ring of tokens must not see them"
     assert {path.stat().st_mode & 0o777 for path in directory.glob("*.key")} == {0o600}
 

@@ -27,6 +27,11 @@ class Counting:
         return self._counters.count_requests(organization_id, minute, wanted)
 
 
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
 process = other = timed
 
 

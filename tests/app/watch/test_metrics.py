@@ -24,7 +24,7 @@ from domain.errors import (
     Refused,
     ServiceUnavailable,
 )
-from domain.lookups.bulk_commands import SLICE_ITEMS
+from domain.lookups.bulk_job import SLICE_ITEMS
 from domain.lookups.single import LookupRequest
 from domain.provider_errors import Unavailable
 from projections.engine.positions import Positions

@@ -8,7 +8,7 @@ from dramatiq import Worker
 from prometheus_client import generate_latest
 
 from app.watch import logging as observability
-from domain.lookups.bulk_commands import BulkRequest
+from domain.lookups.bulk_job import BulkRequest
 from tests.app.cli.shell import ROOT
 from tests.installation import PRICE_MICROS, CountingProvider, Installation, Process, numbers
 from workers.routes import Message

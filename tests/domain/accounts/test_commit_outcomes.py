@@ -9,7 +9,7 @@ import domain.accounts.committer
 from domain.accounts.committer import Change
 from domain.accounts.wallet import Deposit, Wallet, wallet_id
 from domain.errors import Conflict, ServiceUnavailable
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from tests.domain.build import (
     ORGANIZATION,
     adjustment,

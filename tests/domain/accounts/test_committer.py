@@ -13,7 +13,7 @@ import domain.accounts.committer
 from domain.accounts.committer import Command, Committer, Outcome
 from domain.accounts.wallet import wallet_id
 from domain.errors import Conflict, InsufficientBalance, ServiceUnavailable
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from tests.domain.build import (
     ORGANIZATION,
     cause,

@@ -3,6 +3,7 @@
 from uuid import UUID, uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from domain.accounts.refund_by_hand import NOTHING_LEFT, HandRefund
 from domain.accounts.wallet import Wallet, wallet_id
@@ -92,7 +93,8 @@ def test_a_job_is_refunded_after_its_end_less_what_has_failed(
     assert forger.failures() == []
     process.projector.catch_up()
     read = process.jobs.get(process.views, forger.organization_id, job.id)
-    assert read == row_of(process.log.get(BulkJob, job.id))
+    settlements = [replace(each, position=0) for each in read.settlements]
+    assert replace(read, settlements=settlements) == row_of(process.log.get(BulkJob, job.id))
 
 
 def test_a_link_and_its_top_ups_are_refunded_while_no_change_is_open(

@@ -5,8 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from domain.catalogue.commands import Catalogue, Imported
-from domain.catalogue.matching import PlansByKey
+from domain.catalogue.commands import Catalogue, Imported, PlansByKey
 from domain.catalogue.plan import Plan, key_of
 from domain.errors import NotPossible, ServiceUnavailable
 from domain.log.log import CONTESTED, RACES_MAX

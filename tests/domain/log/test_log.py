@@ -11,7 +11,7 @@ from domain.accounts.wallet import Wallet
 from domain.errors import Conflict, NotFound, ServiceUnavailable
 from domain.log.discontinuity import Discontinuity
 from domain.log.log import CONTESTED, RACES_MAX, Log, Poisoned
-from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import NumberLookup
 from tests.domain.build import cause, lookup
 from tests.domain.writers import Writer, everything
 from tests.story import state_of

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.log.discontinuity import Discontinuity
 from projections.audit.auditor import check_log
 from projections.audit.report import FAILURES_MAX

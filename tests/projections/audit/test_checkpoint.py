@@ -43,7 +43,7 @@ def test_keys_and_signatures_are_those_of_other_tools() -> None:
 
 def test_a_note_says_what_was_signed_and_by_whom() -> None:
     key = new_key()
-    signed = SignedCheckpoint.make(CHECKPOINT, key.public_key, key.sign)
+    signed = SignedCheckpoint.make(CHECKPOINT, key.public_key, key.private_key.sign)
     assert signed.note.split("\n\n")[0].splitlines() == [
         "api.example.com",
         "7",
@@ -77,7 +77,7 @@ def test_a_note_says_what_was_signed_and_by_whom() -> None:
 )
 def test_what_is_no_checkpoint_is_refused(old: str, new: str) -> None:
     key = new_key()
-    note = SignedCheckpoint.make(CHECKPOINT, key.public_key, key.sign).note
+    note = SignedCheckpoint.make(CHECKPOINT, key.public_key, key.private_key.sign).note
     assert old in note
     with pytest.raises(NotACheckpoint):
         SignedCheckpoint.read(note.replace(old, new, 1))

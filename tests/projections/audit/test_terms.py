@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.links.link import Link
 from domain.months import first_instant
 from projections.audit.auditor import check_log

@@ -12,7 +12,7 @@ from domain.accounts.prices import LookupPrice
 from domain.accounts.providers import Provider
 from domain.accounts.wallet import Payout, Reversal, Wallet
 from domain.cause import Cause
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.log.aggregate import Event, Root
 from domain.log.discontinuity import Discontinuity
 from tests.projections.crimes.adjustments import ANNA, waiting

@@ -4,7 +4,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 from domain.cause import Cause
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.months import first_instant
 from tests.projections.forgery import forged
 from tests.projections.link_forgery import Crimes, LinkForger

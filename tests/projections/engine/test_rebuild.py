@@ -15,7 +15,7 @@ from app.processes.migrate import migrate
 from domain.accounts.approvals import Proposal
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Adjustment
-from domain.finance.month import Month
+from domain.finance.statement import Month
 from domain.links.link import Link
 from domain.months import first_instant, month_of, next_month
 from domain.webhooks.commands import Draft

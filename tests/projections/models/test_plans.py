@@ -1,6 +1,5 @@
 """The catalogue as read: what is there, in which order, and what filters find."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import combinations, product
 from typing import Any
@@ -176,7 +175,7 @@ def test_a_read_takes_a_few_statements_however_many_plans(process: Process) -> N
     import_plans(process, *(plan(f"{n}", excluded_organizations=[str(owner)]) for n in range(60)))
     ids = [row.id for row in page(process, limit=100)[0]]
     plans, everything = process.plans, PlanFilter(NOW, "EU", "DE", "local", "sp-1")
-    dearest = replace(everything, search="5", max_price=9_000_000, sort="-price")
+    dearest = everything._replace(search="5", max_price=9_000_000, sort="-price")
     with process.views.reading() as connection:
         asked = {
             "page": lambda: plans.page(connection, STRANGER, everything, slice(0, 60)),

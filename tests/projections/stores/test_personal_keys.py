@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import text
 
-from domain.accounts.erasure import Part
+from domain.accounts.operator_acts import Part
 from domain.blocking import forbid_blocking
 from domain.errors import ServiceUnavailable
 from domain.personal import Sealed, open_text

@@ -9,8 +9,8 @@ from uuid import UUID
 import msgspec
 
 from domain.webhooks.commands import Changes, Draft
+from domain.webhooks.deliveries import Delivery, Sent
 from domain.webhooks.endpoint import WebhookEndpoint
-from domain.webhooks.ports import Delivery, Sent
 from projections.stores.deliveries import Claimed
 from tests.installation import Process
 from tests.workers.queueing import Queue

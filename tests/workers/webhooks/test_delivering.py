@@ -14,8 +14,15 @@ from app.processes.runtime import Runtime
 from domain.errors import IdempotencyKeyReused, WebhookDisabled
 from domain.webhooks import commands as webhook_commands
 from domain.webhooks.commands import Changes, Failed
-from domain.webhooks.ports import Delivery, Sent
-from domain.webhooks.retries import DELAYS, DISABLED_AFTER, FAILURES_FREE, PAUSE_MAX, Health
+from domain.webhooks.deliveries import (
+    DELAYS,
+    DISABLED_AFTER,
+    FAILURES_FREE,
+    PAUSE_MAX,
+    Delivery,
+    Health,
+    Sent,
+)
 from projections.stores.deliveries import LEASE
 from tests.installation import Installation, Process, SetClock, on_sqlite, sqlite_only
 from tests.support.erasing import erase_months

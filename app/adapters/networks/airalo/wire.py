@@ -10,20 +10,8 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from app.adapters.networks.wire import (
-    Quantity,
-    cost_of,
-    entries,
-    moment,
-    operators_by_country,
-)
-from app.adapters.remote.exchange import (
-    OddRecord,
-    Reply,
-    balance_of,
-    decode,
-    decode_entry,
-)
+from app.adapters.networks.wire import Quantity, cost_of, entries, moment, operators_by_country
+from app.adapters.remote.exchange import OddRecord, Reply, balance_of, decode, decode_entry
 from domain.catalogue.supplied import (
     APN,
     AT_INSTALLATION,

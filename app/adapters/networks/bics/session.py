@@ -12,13 +12,7 @@ from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import Malformed, OddRecord, Reply, decode
 from app.adapters.remote.login import Login, LoginRefused
 from domain.links.network import NoSuchEndpoint
-from domain.provider_errors import (
-    OutcomeUnknown,
-    ProviderError,
-    Rejected,
-    Unavailable,
-    becoming,
-)
+from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable, becoming
 
 T = TypeVar("T")
 Deadline = Callable[[], float]  # How many seconds the calls of one operation have left.
@@ -111,12 +105,14 @@ def _headers(token: str) -> Mapping[str, str]:
 
 
 def _is_refused_login(reply: Reply) -> bool:
+    """Tell whether the API no longer accepts the token: a 401, also inside a 200."""
     if reply.status == UNAUTHORIZED:
         return True
     try:
-        return decode(reply, Outcome, RESPONSE).is_refused_login
+        outcome = decode(reply, Outcome, RESPONSE)
     except Malformed:
         return False
+    return "401" in {outcome.result_code, outcome.code}
 
 
 def _gone(outcome: Outcome) -> ProviderError | None:

@@ -39,11 +39,6 @@ class Outcome(msgspec.Struct, rename="camel"):
         """The detailed code, also given with a success."""
         return self.result_param.result_code
 
-    @property
-    def is_refused_login(self) -> bool:
-        """Whether the API no longer accepts the token: a 401, also inside a 200."""
-        return "401" in {self.result_code, self.code}
-
 
 class Created(msgspec.Struct, rename="camel"):
     """The reply to a creation."""

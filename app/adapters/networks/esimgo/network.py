@@ -43,13 +43,7 @@ from domain.links.network import (
     ProviderPlan,
     Usage,
 )
-from domain.provider_errors import (
-    OutcomeNotStated,
-    Rejected,
-    Unavailable,
-    becoming,
-    in_doubt,
-)
+from domain.provider_errors import OutcomeNotStated, Rejected, Unavailable, becoming, in_doubt
 
 # A bundle is usually put on its eSIM at once, but it may take ten minutes (guide "Ordering").
 SETTLES_AFTER = timedelta(minutes=10)
@@ -66,12 +60,7 @@ TOPUPS_READ_MAX = 10  # As many as one change adds; they take a second of our ca
 ASSIGNMENTS_MAX = 200  # The most that one reply lists.
 
 DONE = range(200, 300)  # The statuses of a change that was made; its body may still be unreadable.
-NO_SUCH_ESIM = {
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.FORBIDDEN,
-    HTTPStatus.NOT_FOUND,
-    HTTPStatus.GONE,
-}
+NO_SUCH_ESIM = {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
 
 NOT_COMPLETED = "eSIM Go does not tell of one completed order, at $.order"
 KEY_REFUSED = "eSIM Go refuses our key; check ESIMGO_API_KEY"

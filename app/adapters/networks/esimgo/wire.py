@@ -22,13 +22,7 @@ from msgspec import MsgspecError, Raw, Struct
 from msgspec.json import decode as decode_json
 from msgspec.structs import replace
 
-from app.adapters.networks.wire import (
-    Operators,
-    Quantity,
-    cost_of,
-    entries,
-    moment,
-)
+from app.adapters.networks.wire import Operators, Quantity, cost_of, entries, moment
 from app.adapters.remote.exchange import OddRecord, Reply, decode, decode_entry
 from domain.catalogue.supplied import VOICE, OddEntry, SuppliedCountry, SuppliedPlan
 from domain.links.esim import ICCID

@@ -6,9 +6,8 @@ A call has its moment, its time-out, and the port's errors.
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from sqlalchemy import (
@@ -43,8 +42,7 @@ _decode = msgspec.json.Decoder(Subscription).decode
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A call under way; everything in it happens at the moment at which it began, by our clock."""
 
     connection: Connection

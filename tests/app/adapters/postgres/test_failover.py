@@ -15,8 +15,7 @@ from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.cause import Clock, utc_now
 from domain.errors import ServiceUnavailable
-from domain.lookups.number_lookup import NumberLookup
-from domain.lookups.single import LookupResult
+from domain.lookups.single import LookupResult, NumberLookup
 from projections.engine.database import is_outage
 from tests.app.adapters.pair import Pair
 from tests.installation import Installation, Process, wait_until

@@ -10,7 +10,7 @@ import pytest
 
 from app.http.server import gateway
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX
-from domain.lookups.bulk_commands import SLICE_ITEMS
+from domain.lookups.bulk_job import SLICE_ITEMS
 from projections.models.transactions import COLUMNS, Transaction
 from tests.app.http.conftest import MakeService
 from tests.app.http.over_http import HOST, Answer, request, send, serving

@@ -27,8 +27,7 @@ from app.security import key_store
 from app.security.authorization import TRUSTED, Authorizer, Memory
 from domain.blocking import WouldBlock
 from domain.cause import Cause
-from domain.lookups.number_lookup import NumberLookup
-from domain.lookups.single import LookupRequest, PendingLookup, SingleLookup
+from domain.lookups.single import LookupRequest, NumberLookup, PendingLookup, SingleLookup
 from tests.app.http.described import described, differences
 from tests.app.http.over_http import Behind, received, send
 from tests.app.http.service import Service, Tenant

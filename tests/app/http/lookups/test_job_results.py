@@ -9,7 +9,7 @@ import pytest
 
 from app.http.lookups.job_replies import TYPES
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX
-from domain.lookups.bulk_commands import SLICE_ITEMS
+from domain.lookups.bulk_job import SLICE_ITEMS
 from domain.personal import Sealed
 from projections.stores.personal_keys import PersonalKeys
 from tests.app.http.conftest import MakeService
