@@ -22,7 +22,7 @@ from tests.faults.truth import Truth
 from tests.installation import wait_until
 
 RECOVERY_S_MAX = 60.0
-REACH_S_MAX = 120.0
+REACH_S_MAX = 300.0  # Few changes of plans fail, and a crowded machine is slow to come to one.
 LEVEL_S_MAX = 20.0
 SHOWN = 5  # The first of what is wrong.
 ENDPOINTS = "SELECT endpoint_id FROM simulated_endpoints WHERE NOT is_removed"

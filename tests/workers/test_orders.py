@@ -124,8 +124,7 @@ def test_an_order_that_never_happened_is_repeated_once_that_is_certain(orders: O
 
 @pytest.mark.parametrize("takes_back", [True, False])
 def test_what_appears_after_the_refund_goes_back_or_is_an_incident(
-    orders: Orders,
-    takes_back: bool,  # noqa: FBT001  # A parameter of the test.
+    orders: Orders, caplog: pytest.LogCaptureFixture, *, takes_back: bool
 ) -> None:
     lab = orders(takes_back=takes_back)
     lab.book.lag = lambda: SHOWN_LATE
@@ -140,6 +139,7 @@ def test_what_appears_after_the_refund_goes_back_or_is_an_incident(
     assert lab.left_over() == left
     assert [each.reference for each in lab.owed() if each.left_over] == left
     assert ("lost_order.left_over" in lab.timeline(link.id)) == (not takes_back)
+    assert ("is left over: nobody has it" in caplog.text) == (not takes_back)
     check_order_lab(lab)
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from app.cli import links as links_module
+from domain.accounts.organization import Organization
 from tests.app.cli.shell import Shell
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import CODE, LinkSteps, bought
@@ -34,6 +35,19 @@ def test_a_list_longer_than_one_read_is_whole_and_a_change_in_it_names_its_link(
     change = life.change(add=[bought()])
     (its,) = shell.json("links", "list", "--unfinished")["data"]
     assert (its["kind"], its["id"], its["link"]) == ("plan_change", str(change.id), made[-1])
+
+
+def test_a_link_is_found_by_the_esim_that_it_had_last_and_one_of_before_a_reset_has_ended(
+    shell: Shell, process: Process, organization_id: UUID
+) -> None:
+    life = LinkSteps(process, organization_id).reserve().fail().release()
+    assert shell.json("links", "show", life.iccid)["id"] == str(life.id)
+    over = LinkSteps(process, organization_id).activate().finish()
+    owner = process.log.get(Organization, organization_id)
+    owner.record(Organization.SandboxReset, process.cause())
+    process.log.append(owner)
+    ((its_id, status),) = ((e["id"], e["status"]) for e in shell.json("links", "list")["data"])
+    assert (its_id, status) == (str(over.id), "ended")
 
 
 def test_the_activation_code_is_never_shown(

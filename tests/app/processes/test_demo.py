@@ -31,9 +31,9 @@ def catalogue(process: Process) -> dict[UUID, PlanTerms]:
 def test_a_demo_in_another_currency_has_the_same_figures(
     installation: Installation, currency: str
 ) -> None:
-    installation.environment["CURRENCY"] = currency
+    installation.environment |= {"CURRENCY": currency, "PRICE_PER_LOOKUP": ""}
     process = installation.process()
-    assert make_demo(process).currency == currency
+    assert (make_demo(process).currency, process.prices.of_lookup(None)) == (currency, 5_000)
     plans = catalogue(process).values()
     assert {each.currency for each in plans} == {currency}
     assert len(plans) == len(SAMPLES)
