@@ -57,9 +57,8 @@ from projections.models.proposals import DECIDED
 from projections.models.wallets import WalletRow
 
 HOUR = timedelta(hours=1)
-NO_CHARGES = {"refund", *BOOKED}
-OF_ADJUSTMENTS = (Adjustment.Approved, Adjustment.Rejected)  # Of earlier releases.
-DECISIONS = (Proposal.Granted, *DECIDED, *OF_ADJUSTMENTS)
+# Those of adjustments are of earlier releases.
+DECISIONS = (Proposal.Granted, *DECIDED, Adjustment.Approved, Adjustment.Rejected)
 SHOWN_ONCE = "The secret is not kept and cannot be shown again."
 KEY_IS_KNOWN = (
     "The key is not kept and cannot be shown again. You have seen it, so its holder should now run "
@@ -102,17 +101,12 @@ def may_wait(command: Callable[..., Said]) -> Callable[..., Said]:
     return run
 
 
-org_argument = id_argument("organization_id")
 client_argument = click.argument("client_id", metavar="ID", type=WORDS)
 price_option = click.option(
     "--price",
     type=OrWord(AT_LEAST_ZERO, "default"),
     help="Its own price per lookup; `default`: that of `prices lookup`.",
 )
-
-
-def _read_colour(value: str) -> str:
-    return "" if value == "none" else matched(_COLOUR, value)[0].lower()
 
 
 def _read_logo(value: str) -> str:
@@ -136,7 +130,11 @@ NUMBER = Text(
     lambda value: "" if value == "none" else matched(_NUMBER, value)[0],
     "{!r} is not a number of 1 to 9 digits, or none",
 )
-COLOUR = Text("#rrggbb|none", _read_colour, "{!r} is not a colour such as #1a4fa0, or none")
+COLOUR = Text(
+    "#rrggbb|none",
+    lambda value: "" if value == "none" else matched(_COLOUR, value)[0].lower(),
+    "{!r} is not a colour such as #1a4fa0, or none",
+)
 LOGO = Text("file|none", _read_logo, f"{{!r}} is not a {LOGO_RULE}, or none")
 
 
@@ -154,9 +152,7 @@ def _organization(
     )
 
 
-def _organization_now(
-    session: Session, its: Organization, proposed: Sequence[Proposal] = ()
-) -> Facts:
+def _organization_now(session: Session, its: Organization, proposed: Sequence[Proposal]) -> Facts:
     return _organization(
         its,
         session.container.log.find(Wallet, wallet_id(its.id)),
@@ -204,7 +200,7 @@ def list_organizations(session: Session) -> list[Facts]:
 
 
 @org.command("set", right="money")
-@org_argument
+@id_argument("organization_id")
 @click.option(
     "--status", type=click.Choice(get_args(Status)), help="Whether its requests are accepted."
 )
@@ -569,7 +565,7 @@ def _charged_for(session: Session, transaction_id: UUID) -> tuple[UUID, Metadata
     found = session.read(session.container.transactions.get, transaction_id)
     if found is None:
         refuse(f"there is no transaction {transaction_id}")
-    if found.kind in NO_CHARGES:
+    if found.kind in {"refund", *BOOKED}:
         refuse(f"this transaction is no charge but a {found.kind}")
     return UUID(found.reference.id), found.metadata
 
@@ -660,10 +656,16 @@ def list_operators(session: Session, *, wants_acts: bool) -> list[Any]:
     With --acts it lists what they did that changed no aggregate: to keys, the tree and copies.
     Everything else that an operator did stands in the events of what was changed.
     """
-    if wants_acts:
-        return _acts(session)
-    operators = session.container.operators.all()
-    return [_operator(each, session.named(_key_maker(each))) for each in operators]
+    container, named = session.container, session.named
+    if not wants_acts:
+        return [_operator(each, named(_key_maker(each))) for each in container.operators.all()]
+    found = read_events(container.log, (OperatorAct.Done,), session.watch("Reading"))
+    names = "at who act subject position actor"
+    return [
+        pick(names, event, at=event.timestamp, who=named(event.actor).name, position=position)
+        for position, event in found
+        if isinstance(event, OperatorAct.Done)
+    ]
 
 
 def _who_rotates(session: Session, given: Given) -> str | None:
@@ -698,8 +700,7 @@ def rotate_key(session: Session, operator_id: UUID, **_: bool) -> Said:
     record_pepper(container)
     cause, key_hash = session.cause, container.secret_hasher.hash(key)
     permit = container.accounts.approvals.permit
-    rotated = container.operators.rotate_key(operator_id, key_hash, cause, permit)
-    return _with_key(rotated, key)
+    return _with_key(container.operators.rotate_key(operator_id, key_hash, cause, permit), key)
 
 
 @operator.command("revoke", right="keys")
@@ -712,16 +713,6 @@ def revoke_operator(session: Session, operator_id: UUID) -> Facts:
     revoked = session.container.operators.revoke(operator_id, session.cause)
     void = [each.id for each in _waiting(session) if each.proposed_by == revoked.actor]
     return _operator(revoked, _key_maker(revoked), void=void or UNSET)
-
-
-def _acts(session: Session) -> list[Facts]:
-    found = read_events(session.container.log, (OperatorAct.Done,), session.watch("Reading"))
-    names, who = "at who act subject position actor", session.named
-    return [
-        pick(names, event, at=event.timestamp, who=who(event.actor).name, position=position)
-        for position, event in found
-        if isinstance(event, OperatorAct.Done)
-    ]
 
 
 @operator.command("approvals", right="keys", when=lambda given: given["above"] is not None)

@@ -133,17 +133,14 @@ at_option = click.option("--at", type=POINT, help="After this position, or at th
 
 
 def org_option(text: str, metavar: str | None = "ID") -> Decorator:
-    """Add --org."""
     return click.option("--org", "organization_id", metavar=metavar, type=click.UUID, help=text)
 
 
 def month_option(text: str) -> Decorator:
-    """Add --month."""
     return click.option("--month", type=MONTH, help=text)
 
 
 def out_option(text: str) -> Decorator:
-    """Add --out, a file that is written."""
     return click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help=text)
 
 

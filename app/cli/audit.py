@@ -171,13 +171,11 @@ class Notes:
 
     def claims(self, container: Container, before: CompactRange | None = None) -> Claims:
         """Return what they claim, verified by the keys that were given and our own."""
-        return Claims(
-            [
-                Claim(name, signed.checkpoint, fault_of(container, signed, self.keys, name))
-                for name, signed in self.notes.items()
-            ],
-            before,
-        )
+        claims = [
+            Claim(name, signed.checkpoint, fault_of(container, signed, self.keys, name))
+            for name, signed in self.notes.items()
+        ]
+        return Claims(claims, before)
 
 
 def fault_of(

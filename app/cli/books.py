@@ -168,8 +168,7 @@ def margin(session: Session, *, by: By, month: str | None) -> Said:
     rows, total = [*found.formatted(currency)], found.total.formatted(currency)
     session.refuse_future(month, is_empty=not rows)
     last = [{**dict.fromkeys(rows[0]), by: "total", **total}] if rows else []
-    facts = {"by": by, "currency": currency, "data": rows, "total": total}
-    return Said(facts, [[*rows, *last]])
+    return Said({"by": by, "currency": currency, "data": rows, "total": total}, [[*rows, *last]])
 
 
 @audit.command("trial-balance", right=None)
@@ -238,9 +237,7 @@ def _read_only(value: str) -> tuple[str, str]:
 @click.option(
     "--only",
     type=Text(
-        "column=value",
-        _read_only,
-        "{!r} is not a column and a value such as Category=lookups",
+        "column=value", _read_only, "{!r} is not a column and a value such as Category=lookups"
     ),
     help="Only lines with this value in that column.",
 )

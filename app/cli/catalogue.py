@@ -41,8 +41,6 @@ plans = subject.add("plans")
 prices = subject.add("prices")
 providers = subject.add("providers")
 
-plan_argument = id_argument("plan_id")
-
 
 def _line_of(entry: Facts) -> Facts:
     """Return what of a plan fits on one line."""
@@ -122,7 +120,7 @@ def list_plans(session: Session) -> Said:
 
 
 @plans.command("set", right="catalogue")
-@plan_argument
+@id_argument("plan_id")
 @click.option("--price", "price_micros", type=AT_LEAST_ZERO, help="What it costs from now on.")
 @click.option("--from", "starts_at", type=MOMENT, help="When the price takes effect instead.")
 @click.option("--below-cost", is_flag=True, help="Also a price below what the network takes.")

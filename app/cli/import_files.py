@@ -52,10 +52,7 @@ from domain.regions import is_country
 FILE_BYTES_MAX = 128 * 1024 * 1024  # Parsed it takes about ten times as much memory.
 CONFIRMATION = re.compile(r"[!-~]{1,64}", re.ASCII)
 
-AMOUNT = 'must be a string with at most six decimals, such as "4.50"'
-COUNTRY = "must be a country code of ISO 3166-1 alpha-2 (or XK), such as DE"
 CURRENCY = "must be a currency code of ISO 4217, such as EUR"
-MOMENT = "must be a time with its offset, such as 2026-12-01T00:00:00Z"
 DIVIDE = "divide the file, what it lacks stays as it is"
 NO_OBJECT = "must be an object"
 WHOLE = ("_schema", [NO_OBJECT])  # So marshmallow says it of a schema.
@@ -120,7 +117,6 @@ def of(make: Callable[..., Any], *, optional: bool = False, **members: fields.Fi
 
 
 def many(item: fields.Field[Any], *rules: validate.Validator, optional: bool = False) -> Any:
-    """Return a field for a list."""
     return fields.List(item, validate=rules, **_options("must be a list", optional=optional))
 
 
@@ -136,7 +132,6 @@ def checked(rule: str, fits: Callable[[Any], object], **options: Any) -> Value:
 
 
 def one_of(*choices: str, optional: bool = True) -> Value:
-    """Return a field for one of these texts."""
     return checked(f"must be one of: {', '.join(choices)}", choices.__contains__, optional=optional)
 
 
@@ -154,9 +149,10 @@ def _read_whole(least: int, most: int, value: Any) -> int:
     return read
 
 
-amount = partial(Value, AMOUNT, parse_amount)  # A string; it is loaded as micro-units.
+# It is loaded as micro-units.
+amount = partial(Value, 'must be a string with at most six decimals, such as "4.50"', parse_amount)
 identifier = partial(Value, "must be a UUID", _read_id)
-moment = partial(Value, MOMENT, read_moment)
+moment = partial(Value, "must be a time with its offset, such as 2026-12-01T00:00:00Z", read_moment)
 text = partial(checked, TEXT, is_text)
 
 
@@ -166,7 +162,9 @@ def _profile(*, optional: bool = False) -> One:
 
 def _country() -> One:
     operator = of(MobileOperator, name=text(), network_types=many(text()))
-    country = checked(COUNTRY, is_country)
+    country = checked(
+        "must be a country code of ISO 3166-1 alpha-2 (or XK), such as DE", is_country
+    )
     return of(CountryCoverage, country_code=country, operators=many(operator))
 
 
@@ -220,12 +218,8 @@ def read_plan_file(
     `below_cost`: whether a plan may be sold for less than its network charges.
     """
     its_currency = f"must be {currency}, the currency of this installation"
-    schema = _Plan.from_dict(
-        {
-            "currency": checked(its_currency, lambda its: its == currency),
-            "network": one_of(*networks),
-        }
-    )()
+    own = {"currency": checked(its_currency, [currency].__contains__), "network": one_of(*networks)}
+    schema = _Plan.from_dict({**own})()
 
     def read(index: int, value: Any) -> PlanEntry:
         said = schema.load(value)
@@ -447,7 +441,6 @@ def _read_entries(  # noqa: PLR0913  # Each says what kind of file it is.
 
 
 def _list_in(data: bytes, name: str, most: int) -> list[Any]:
-    """Return the list that a file holds under a name."""
     if len(data) > FILE_BYTES_MAX:
         raise FileRefused([f"is larger than {FILE_BYTES_MAX} bytes"])
     fits = validate.Length(max=most, error=f"must be at most {{max}}: {DIVIDE}")

@@ -57,12 +57,12 @@ work = subject.add("work")
 webhooks = subject.add("webhooks")
 
 
-def _read_identifier(value: str) -> UUID | str:
-    return value if ICCID.fullmatch(value) else UUID(value)
-
-
 # How a link is named: by its id, or by the ICCID of its eSIM.
-IDENTIFIER = Text("id|iccid", _read_identifier, "{!r} is neither the id of a link nor an ICCID")
+IDENTIFIER = Text(
+    "id|iccid",
+    lambda value: value if ICCID.fullmatch(value) else UUID(value),
+    "{!r} is neither the id of a link nor an ICCID",
+)
 link_argument = click.argument("identifier", metavar="IDENTIFIER", type=IDENTIFIER)
 endpoint_argument = id_argument("endpoint_id", "ENDPOINT")
 
@@ -84,9 +84,7 @@ def load_link(container: Container, identifier: UUID | str) -> Link:
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--skip", is_flag=True, help="Leave out what is wrong, and say why.")
-def import_links(
-    session: Session, file: IO[bytes], *, dry_run: bool, skip: bool
-) -> Mapping[str, Any]:
+def import_links(session: Session, file: IO[bytes], *, dry_run: bool, skip: bool) -> Facts:
     """Take over the links of a JSON file that were issued elsewhere, all or none; `-` is the input.
 
     Nothing is charged. Importing the same file again changes nothing. With --skip all are taken
@@ -164,10 +162,9 @@ def show_link(session: Session, identifier: UUID | str) -> Said:
 
 def _link_line(row: LinkRow) -> Facts:
     """Return the facts that fit on one line."""
-    status = ENDED if row.status == UNLISTED else row.status
     plans = [each.plan.name for each in row.current_activations]
     names = "id organization name iccid status plans created_at"
-    return pick(names, row, status=status, plans=plans)
+    return pick(names, row, status=ENDED if row.status == UNLISTED else row.status, plans=plans)
 
 
 def _read_all(container: Container, organization_id: UUID | None) -> Iterator[LinkRow]:

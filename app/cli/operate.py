@@ -41,7 +41,6 @@ from projections.engine.shape import pick
 TREE = TreeBuilder.name
 Row = dict[str, Any]
 Choice = Literal["before", "number", "link", "lookup", "job"]
-CHOICES: Sequence[Choice] = get_args(Choice)
 
 SAID: Mapping[Kind, str] = {
     "signing": "Every token that it has signed is refused: {clients} clients need new tokens.",
@@ -262,7 +261,7 @@ def erase_data(
     session.require_organization(organization_id)
     if before is not None and not dry_run:
         session.cause  # noqa: B018  # Or what is refused would have made new keys.
-    found = _read_erased(container, chosen, given[chosen], organization_id, begin_anew=not dry_run)
+    found = _read_erased(container, chosen, given[chosen], organization_id, anew=not dry_run)
     if whole_months:
         for each in found:
             each.add_whole_months()
@@ -281,7 +280,7 @@ def erase_data(
 def _chosen(given: dict[str, Any], organization_id: UUID | None) -> Choice:
     from app.http.lookups.input import is_e164  # noqa: PLC0415  # Only this loads Flask.
 
-    chosen = [name for name in CHOICES if given[name] is not None]
+    chosen: list[Choice] = [name for name in get_args(Choice) if given[name] is not None]
     if len(chosen) != 1 or (chosen == ["number"] and organization_id is None):
         misuse("name one of --before, --number (with --org), --link, --lookup and --job")
     if chosen == ["number"] and not is_e164(given["number"]):
@@ -290,18 +289,13 @@ def _chosen(given: dict[str, Any], organization_id: UUID | None) -> Choice:
 
 
 def _read_erased(
-    container: Container,
-    chosen: Choice,
-    wanted: Any,
-    organization_id: UUID | None,
-    *,
-    begin_anew: bool,
+    container: Container, chosen: Choice, wanted: Any, organization_id: UUID | None, *, anew: bool
 ) -> list[Wanted]:
     match chosen:
         case "before":
             if wanted > next_month(month_of(container.clock())):
                 refuse(f"--before {wanted} is after the month that follows the present one")
-            return erasing.keys_of_months(container, wanted, organization_id, begin_anew=begin_anew)
+            return erasing.keys_of_months(container, wanted, organization_id, begin_anew=anew)
         case "number":
             assert organization_id is not None
             return [erasing.keys_of_number(container, organization_id, wanted)]

@@ -79,7 +79,6 @@ def show(answer: Any, *, as_json: bool) -> None:
 
 
 def in_json(facts: Facts) -> str:
-    """Return facts as JSON on one line."""
     return json.dumps(facts, default=_plain)
 
 

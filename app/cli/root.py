@@ -54,7 +54,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "The installation": {
         "doctor": ("operate", "Say in words what is not ready for production."),
-        "settings": ("settings", "Print every setting with its value, default and meaning."),
+        "settings": ("processes", "Print every setting with its value, default and meaning."),
         "operator": ("accounts", "People with keys of their own, and what each may do."),
         "keys": ("operate", "Keys of tokens, checkpoints and webhooks, and peppers."),
         "privacy": ("operate", "Personal data and its end."),
@@ -146,13 +146,9 @@ def cli() -> None:
     """
 
 
+@defused()
 def main() -> int:
     """Run one command; return 0 if it is done, 1 if it was refused or failed, 2 for wrong usage."""
-    with defused():
-        return _main()
-
-
-def _main() -> int:
     # Commands print what they have to say. Log lines belong to `serve`, which turns them on.
     logging.basicConfig(handlers=[logging.NullHandler()])
     try:
@@ -167,12 +163,7 @@ def _main() -> int:
     except OSError as error:
         prefix = f"{error.filename}: " if error.filename else ""
         print(f"Error: {prefix}{error.strerror}", file=sys.stderr)  # noqa: T201  # The standard output may be what failed.
-        _drop_output()
+        with Path(os.devnull).open("w") as nowhere:  # Or it fails again when Python ends.
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return FAILED
     return status if isinstance(status, int) else 0
-
-
-def _drop_output() -> None:
-    """Drop unwritten output, so that it does not fail again when Python ends."""
-    with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())

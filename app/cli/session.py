@@ -44,7 +44,6 @@ P = ParamSpec("P")
 LOCK_WAIT_S = 10.0  # Most commands take a fraction of a second.
 LOCK_POLL_S = 0.05
 DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
-OTHER_ERRORS = (ForOperator, Poisoned, Stopped, Refused, Conflict, OSError)
 
 
 class Session:
@@ -181,7 +180,7 @@ def installation(on: State, load_settings: Callable[[], Settings]) -> Iterator[C
         finally:
             container.operators_lock.release()
             container.close()
-    except OTHER_ERRORS as error:
+    except (ForOperator, Poisoned, Stopped, Refused, Conflict, OSError) as error:
         raise click.ClickException(_line(error)) from error
 
 
@@ -198,8 +197,7 @@ def holder_of_key(container: Container) -> Operator | None:
     named = operator_of(key)
     holder = container.log.find(Operator, named) if named is not None else None
     hasher = container.secret_hasher
-    hashes = [holder.key_hash] if holder is not None else []
-    used = hasher.matches(key, hashes)
+    used = hasher.matches(key, [holder.key_hash] if holder is not None else [])
     if used is None or holder is None:
         refuse("OPERATOR_KEY is the key of no operator; it may have been replaced or revoked")
     if hasher.is_outdated(used):

@@ -6,8 +6,7 @@ the first stands before every path, the second are more paths of the token opera
 
 import logging
 import re
-import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 from wsgiref.types import StartResponse
@@ -31,7 +30,6 @@ from app.http.finance import routes as finance
 from app.http.links import routes as links
 from app.http.links import traveller
 from app.http.lookups import routes as lookups
-from app.http.server.listening import Server
 from app.http.server.loop import Loop
 from app.http.webhooks import events
 from app.http.webhooks import routes as webhooks
@@ -186,12 +184,4 @@ class Bridge:
         }
         probes = {root + path: path for path in health.PROBES for root in roots}
         self.loop = Loop(container, app, app, started, probes)
-        self.container = container
         return lambda: None
-
-
-def create_server(bridge: Bridge, listeners: Sequence[socket.socket], finish_s: float) -> Server:
-    """Return the server of the application on these sockets."""
-    parts = bridge.container
-    shown = parts.metrics.connections.set  # The metrics go on with the next container.
-    return Server(listeners, lambda: bridge.loop, parts.settings, finish_s, shown)

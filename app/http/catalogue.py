@@ -4,27 +4,17 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from marshmallow import ValidationError, fields
+from marshmallow import ValidationError
 from msgspec import Struct
 
 from app.http.accounts.input import AMOUNT, Money
-from app.http.edge.input import (
-    NO_NUL,
-    PageQuery,
-    Query,
-    Reads,
-    Search,
-    choice,
-    described,
-    parse_id,
-)
-from app.http.edge.operation import Group, Shown, link_to
+from app.http.edge.input import NO_NUL, PageQuery, Query, Search, Text, choice, parse_id
+from app.http.edge.operation import Group, link_to
 from app.http.edge.replies import Page, example, filters_of, part_of, show_page, wait_for
 from app.http.edge.request import Given
 from app.security.authorization import Caller
 from domain import regions
 from domain.catalogue import plan
-from domain.catalogue.plan import COVERAGE_TYPES
 from domain.catalogue.supplied import NOTICES
 from domain.errors import NotFound
 from domain.money import format_amount
@@ -48,15 +38,11 @@ COVERAGE_TYPE: Final = (
 CountryCode = Annotated[str, means("ISO 3166-1 alpha-2.", example="FR", pattern="^[A-Z]{2}$")]
 RegionCode = Annotated[
     str,
-    means(
-        "A region; each country belongs to one.",
-        example="EU",
-        **one_of("RegionCode", regions.REGIONS),
-    ),
+    means("A region; each country belongs to one."),
+    means(example="EU", **one_of("RegionCode", regions.REGIONS)),
 ]
-NOTICE: Final = means(**one_of("Notice", NOTICES, MORE_MAY_COME), example="manual_apn")
 Notices = Annotated[
-    list[Annotated[str, NOTICE]],
+    list[Annotated[str, means(**one_of("Notice", NOTICES, MORE_MAY_COME), example="manual_apn")]],
     means(
         "What its traveller must know: an identity check comes before its use (`identity_check`), "
         "its time begins at the installation (`starts_at_installation`), it has voice and text "
@@ -68,7 +54,7 @@ TotalCountries = Annotated[int, means("How many countries it covers.")]
 TotalOperators = Annotated[int, means("How many networks it can use, counted in each country.")]
 
 
-class SponsorProfile(Shape):
+class SponsorProfile(Struct):
     """A profile of the network that an eSIM runs on."""
 
     id: Annotated[str, means("The profile.", example="sp-atlas")]
@@ -157,7 +143,6 @@ def show_plan(row: PlanRow) -> Plan:
         data_gb=terms.data_mb / MB_PER_GB,
         coverage=PlanCoverage(countries, len(countries), _count_operators(terms)),
         regions=regions.regions_of(countries),
-        sponsor_profiles=[*map(SponsorProfile.of, terms.sponsor_profiles)],
         notices=terms.notices or [],
         excluded_organizations=[],
     )
@@ -174,7 +159,7 @@ def _count_operators(terms: plan.PlanTerms) -> int:
 NOT_A_COUNTRY = "Must be a country code of two letters (ISO 3166-1 alpha-2), such as FR."
 
 
-class Country(Reads, fields.String):
+class Country(Text):
     """A country code of the catalogue, in upper or lower case."""
 
     def read(self, value: Any) -> str:
@@ -192,18 +177,14 @@ class TopupQuery(Query):
     """Which plans to list for a link; an empty filter counts as absent."""
 
     country = Country(
-        metadata=described(
-            "Only with this country (ISO 3166-1 alpha-2), in upper or lower case.",
-            pattern="^([A-Za-z]{2})?$",
-            examples=["FR"],
-        )
+        "Only with this country (ISO 3166-1 alpha-2), in upper or lower case.",
+        pattern="^([A-Za-z]{2})?$",
+        examples=["FR"],
     )
     search = Search("name, id, `provider_plan_id` or English name of a country")
     max_price = Money(
-        metadata=described(
-            "Only those that cost you at most this, in the currency of your wallet.",
-            pattern=f"^({AMOUNT[1:-1]})?$",
-        )
+        "Only those that cost you at most this, in the currency of your wallet.",
+        pattern=f"^({AMOUNT[1:-1]})?$",
     )
     sort = choice(
         SORTS,
@@ -216,22 +197,28 @@ class PlanQuery(TopupQuery, PageQuery):
     """Which plans to list; an empty filter counts as absent."""
 
     region = choice(REGIONS, "Only with a country of this region.", "RegionCode", examples=["EU"])
-    coverage_type = choice(COVERAGE_TYPES, COVERAGE_TYPE, "CoverageType")
-    sponsor_profile = fields.String(
-        validate=NO_NUL, metadata=described("Only with the sponsor profile of this id or name.")
-    )
+    coverage_type = choice(plan.COVERAGE_TYPES, COVERAGE_TYPE, "CoverageType")
+    sponsor_profile = Text("Only with the sponsor profile of this id or name.", validate=NO_NUL)
 
 
-blueprint = Group("Plans", __name__, "plans", description=__doc__)
+def _load_plan(caller: Caller, given: Given[Any], plan_id: str) -> PlanRow:
+    parts, wanted = given.parts, parse_id(plan_id)
+    wait_for(parts, parts.plans.name)
+    row = parts.plans.load_visible(parts.views, caller.organization_id, wanted)
+    if row is None:
+        raise NotFound
+    return row.at(parts.clock())
+
+
+blueprint = Group("Plans", "plans", description=__doc__)
+blueprint.loaders["plan_id"] = _load_plan
 
 
 @blueprint.operation(
     "GET /v1/plans",
     query=PlanQuery,
-    reply=Shown(
-        example("A page of plans.", PlanPage),
-        leads_to=link_to("read_plan", plan_id="/data/data/0/id"),
-    ),
+    reply=example("A page of plans.", PlanPage),
+    leads_to=link_to("read_plan", plan_id="/data/data/0/id"),
     tagged=True,
     invalid={"country": NOT_A_COUNTRY},
 )
@@ -261,21 +248,10 @@ def list_regions(_: Caller, __: Given[None]) -> list[Region]:
     return [*map(Region.of, regions.REGIONS.values())]
 
 
-def _load_plan(caller: Caller, given: Given[Any], plan_id: str) -> PlanRow:
-    parts, wanted = given.parts, parse_id(plan_id)
-    wait_for(parts, parts.plans.name)
-    row = parts.plans.load_visible(parts.views, caller.organization_id, wanted)
-    if row is None:
-        raise NotFound
-    return row.at(parts.clock())
-
-
 @blueprint.operation(
     "GET /v1/plans/<plan_id>",
-    resource=_load_plan,
-    reply=Shown(
-        example("The plan.", Plan), leads_to=link_to("read_plan_coverage", plan_id="/data/id")
-    ),
+    reply=example("The plan.", Plan),
+    leads_to=link_to("read_plan_coverage", plan_id="/data/id"),
     tagged=True,
 )
 def read_plan(_: Caller, given: Given[PlanRow]) -> Plan:
@@ -288,7 +264,6 @@ def read_plan(_: Caller, given: Given[PlanRow]) -> Plan:
 
 @blueprint.operation(
     "GET /v1/plans/<plan_id>/coverage",
-    resource=_load_plan,
     reply=example("Where the plan works.", Coverage),
     tagged=True,
 )

@@ -48,7 +48,6 @@ POLICY = (
 )
 
 HOME = "index"
-SAMPLE_DOCUMENT = "https://api.example/openapi.json"
 SAMPLE_URL = re.compile(r"\b(AUTH|NUMBERS|BASE)_URL( = \"|=)https://api\.example")
 REFERENCE = "reference"
 HEADING = re.compile(r"^\*\*(.+)\*\*$", re.MULTILINE)
@@ -159,7 +158,7 @@ class Pages:
     def _text(self, name: str) -> str:
         text = self._guides.get(name, "")
         text = SAMPLE_URL.sub(lambda it: f"{it[1]}_URL{it[2]}{self._urls[it[1]]}", text)
-        text = text.replace(SAMPLE_DOCUMENT, f"{self._public}/openapi.json")
+        text = text.replace("https://api.example/openapi.json", f"{self._public}/openapi.json")
         return text if text and name != REFERENCE else text + self._reference.text(name)
 
     @cached_property

@@ -21,7 +21,7 @@ from projections.engine.shape import Moment, format_time, means
 READYZ, HEALTH = "/readyz", "/number-lookup/health"
 PROBES = (LIVEZ, READYZ, HEALTH)
 
-blueprint = Group("Health", __name__, description=__doc__)
+blueprint = Group("Health", description=__doc__)
 
 
 class Health(Struct):
@@ -52,10 +52,8 @@ class Readiness(Struct, kw_only=True):
     signing_keys: Annotated[bool, means("Whether tokens can be signed and checked.")]
     clock_offset_seconds: Annotated[
         float,
-        means(
-            "How far the database's clock is ahead of this machine's; over 2 it is not ready.",
-            example=0.002,
-        ),
+        means("How far the database's clock is ahead of this machine's; over 2 it is not ready."),
+        means(example=0.002),
     ]
     held: Annotated[
         bool | UnsetType, means("Only `true`: this is a held copy, which answers reads alone.")
@@ -72,9 +70,8 @@ def _refuses(reply: Struct, name: str, description: str) -> dict[str, Any]:
     (refused,) = error_responses([UNAVAILABLE]).values()
     either = [ref(each.__name__) for each in (type(reply), RetryError)]
     blueprint.schemas[name] = {"anyOf": either}
-    media = {"schema": name, "example": to_builtins(reply)}
     summary = {"description": f"{description} An error where too many requests wait."}
-    content = {"content": {"application/json": media}}
+    content = {"content": {"application/json": {"schema": name, "example": to_builtins(reply)}}}
     return {"responses": {503: refused | summary | content}}
 
 

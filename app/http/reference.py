@@ -43,7 +43,6 @@ ENVELOPE: Final = {"success", "meta", *(f"meta.{each}" for each in ReplyMeta.__s
 
 
 def slug(heading: str) -> str:
-    """Return the id of a heading."""
     return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
 
 

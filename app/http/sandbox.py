@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import Schema, ValidationError, validate
 from marshmallow import validates_schema as validates_whole
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,13 +31,12 @@ from app.bootstrap.sandbox import (
 from app.http.accounts import deposits
 from app.http.accounts.input import Money, one_line
 from app.http.catalogue import Country
-from app.http.edge.input import KEY, NOT_A_KEY, Id, JsonNumber, Query, choice, described
+from app.http.edge.input import KEY, NOT_A_KEY, Id, JsonNumber, Query, Text, choice
 from app.http.edge.operation import OF_MONEY, Group
 from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
 from app.http.edge.replies import Answer, example, time_or_null
 from app.http.edge.request import Given
 from app.http.links.finding import load_link, show_read
-from app.http.links.input import NoBody
 from app.http.links.replies import LinkMeta, PlayedLink
 from app.http.lookups.input import PATTERN, PhoneNumber
 from app.security.authorization import Caller
@@ -96,10 +95,8 @@ class Playable(Struct):
     failure: Way
     always: Annotated[
         str | None,
-        means(
-            "What always fails so: a number, or the `provider_plan_id` of a plan.",
-            example="+15005550001",
-        ),
+        means("What always fails so: a number, or the `provider_plan_id` of a plan."),
+        means(example="+15005550001"),
     ]
 
 
@@ -113,9 +110,9 @@ class PlayMoneyBody(Schema):
     example: ClassVar = {name: deposits.EXAMPLE.data[name] for name in ("amount", "reference")}
 
     amount = Money(
+        f"More than 0 and at most {format_amount(DEPOSIT_MICROS_MAX)}.",
         DEPOSIT_MICROS_MAX,
         required=True,
-        metadata=described(f"More than 0 and at most {format_amount(DEPOSIT_MICROS_MAX)}."),
     )
     reference = one_line("The same one again is the same deposit.")
 
@@ -125,14 +122,14 @@ class ClockBody(Schema):
 
     example: ClassVar = {"hours": 24}
 
-    hours = JsonNumber(HOURS_MAX, required=True, metadata=described("How many hours pass."))
-    link_id = Id(metadata=described("For this link only; else for all, also those to come."))
+    hours = JsonNumber("How many hours pass.", HOURS_MAX, required=True)
+    link_id = Id("For this link only; else for all, also those to come.")
 
 
 class SandboxQuery(Query):
     """Of which link to tell the time."""
 
-    link_id = Id(metadata=described("Of which link to tell the time; else that of all."))
+    link_id = Id("Of which link to tell the time; else that of all.")
 
 
 class ActionBody(Schema):
@@ -141,24 +138,16 @@ class ActionBody(Schema):
     example: ClassVar = {"action": "use", "percent": 80}
 
     action = choice(ACTIONS, "What happens.", "SandboxAction", required=True)
-    percent = JsonNumber(
-        100, metadata=described("Of `use`, and needed there: how much of the plan is used then.")
-    )
+    percent = JsonNumber("Of `use`, and needed there: how much of the plan is used then.", 100)
     country_code = Country(
-        metadata=described(
-            "Of `roam`, and needed there: where the device is then.",
-            pattern="^[A-Za-z]{2}$",
-            examples=["FR"],
-        )
+        "Of `roam`, and needed there: where the device is then.",
+        pattern="^[A-Za-z]{2}$",
+        examples=["FR"],
     )
     hours = JsonNumber(
-        HOURS_MAX,
-        lowest=0,
-        metadata=described("Of `expire`: in how many hours at the latest; else now."),
+        "Of `expire`: in how many hours at the latest; else now.", HOURS_MAX, lowest=0
     )
-    activation_id = Id(
-        metadata=described("Of `use` and `expire`: which plan; else the one in use.")
-    )
+    activation_id = Id("Of `use` and `expire`: which plan; else the one in use.")
 
     @validates_whole
     def check_action(self, data: Mapping[str, Any], **_: Any) -> None:
@@ -175,43 +164,32 @@ class FailureBody(Schema):
     example: ClassVar = {"operation": "lookup", "failure": "unavailable", "attempts": 1}
 
     operation = choice(FAILURES, "What fails.", "KnownSandboxOperation", required=True)
-    failure = fields.String(
+    failure = Text(
+        "How, of those that `GET /v1/sandbox` lists for the operation; null: it fails no more.",
         required=True,
         allow_none=True,
-        metadata=described(
-            "How, of those that `GET /v1/sandbox` lists for the operation; null: it fails no more.",
-            type="string",
-            **one_of("SandboxFailure", WAYS, {"type": "null"}),
-        ),
+        type="string",
+        **one_of("SandboxFailure", WAYS, {"type": "null"}),
     )
     attempts = JsonNumber(
-        ATTEMPTS_MAX,
-        metadata=described("How many attempts; 1 if neither this nor `minutes` is given."),
+        "How many attempts; 1 if neither this nor `minutes` is given.", ATTEMPTS_MAX
     )
-    minutes = JsonNumber(
-        MINUTES_MAX, metadata=described("For how long; all attempts, unless these are counted.")
-    )
-    plan_id = Id(metadata=described("Only attempts at this plan. Not of `lookup`."))
+    minutes = JsonNumber("For how long; all attempts, unless these are counted.", MINUTES_MAX)
+    plan_id = Id("Only attempts at this plan. Not of `lookup`.")
     phone_number = PhoneNumber(
-        metadata=described(
-            "Only attempts at this number. Of `lookup` and `request`.", pattern=PATTERN
-        )
+        "Only attempts at this number. Of `lookup` and `request`.", pattern=PATTERN
     )
-    key_prefix = fields.String(
+    key_prefix = Text(
+        "Only requests whose `Idempotency-Key` begins so. Of `purchase` and `request`.",
         validate=validate.Regexp(KEY, error=NOT_A_KEY),
-        metadata=described(
-            "Only requests whose `Idempotency-Key` begins so. Of `purchase` and `request`.",
-            examples=["ci-42-"],
-        ),
+        examples=["ci-42-"],
     )
 
     @validates_whole
     def check_failure(self, data: Mapping[str, Any], **_: Any) -> None:
         operation, failure = data["operation"], data["failure"]
         if failure is None and (unused := data.keys() & {"attempts", "minutes"}):
-            raise ValidationError(
-                {name: ["Is not used where nothing is to fail."] for name in unused}
-            )
+            raise ValidationError({it: ["Is not used where nothing is to fail."] for it in unused})
         if failure is not None and failure not in FAILURES[operation]:
             raise ValidationError({"failure": [NOT_SO[operation]]})
         chosen = [each for each in SELECTORS[REQUEST] if each in data]
@@ -278,7 +256,6 @@ class Played(Given[Any]):
 
 
 def _refusal(given: Given[Any], owner: UUID, code: str) -> Refused:
-    """Return what a request is told that is refused with a code."""
     currency = given.parts.settings.currency
     if code in OURS:
         said = OURS[code]
@@ -300,7 +277,6 @@ def _bought(given: Given[Any]) -> tuple[Sequence[UUID], Sequence[str]]:
 
 
 def _price_micros(given: Given[Any], owner: UUID) -> int:
-    """Return what a request would cost."""
     parts, (plans, numbers) = given.parts, _bought(given)
     if numbers:
         own_micros = parts.log.get(Organization, owner).price_micros
@@ -311,10 +287,10 @@ def _price_micros(given: Given[Any], owner: UUID) -> int:
 
 STATE: Final = example("The sandbox.", Sandbox)
 
-blueprint = Group("Sandbox", __name__, "links", description=__doc__, strict=True)
+blueprint = Group("Sandbox", "links", description=__doc__, strict=True)
+blueprint.loaders["identifier"] = load_link
 money = Group(
     "Sandbox money",
-    __name__,
     "wallet",
     description="Play money, which the books keep apart.",
     strict=True,
@@ -371,11 +347,7 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
 
 
 @blueprint.operation(
-    "POST /v1/sandbox/reset",
-    body=NoBody,
-    reply=STATE,
-    errors="LINK_IN_USE",
-    examples=[LinkInUse(STILL_LIVES)],
+    "POST /v1/sandbox/reset", reply=STATE, errors="LINK_IN_USE", examples=[LinkInUse(STILL_LIVES)]
 )
 def reset_sandbox(caller: Caller, given: Given[None]) -> Sandbox:
     """Begin anew.
@@ -390,7 +362,6 @@ def reset_sandbox(caller: Caller, given: Given[None]) -> Sandbox:
 
 @blueprint.operation(
     "POST /v1/sandbox/links/<identifier>",
-    resource=load_link,
     body=ActionBody,
     reply=example("The link.", PlayedLink, meta=LinkMeta),
     errors="NOT_SUPPORTED_BY_NETWORK LINK_ENDED NETWORK_UNAVAILABLE",

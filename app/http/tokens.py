@@ -15,7 +15,7 @@ from flask import Response
 from marshmallow import Schema, fields
 from msgspec import Struct
 
-from app.http.edge.input import described, is_packed
+from app.http.edge.input import Text, is_packed
 from app.http.edge.operation import Group, Shown
 from app.http.edge.problem_docs import error_responses
 from app.http.edge.problems import OF_EVERY_REQUEST, TOKEN_PATH, UNCACHED, OAuthRefused, Problem
@@ -145,12 +145,10 @@ class TokenForm(Schema):
     """A token request (RFC 6749 §4.4.2)."""
 
     grant_type = fields.String(required=True, metadata={"enum": ["client_credentials"]})
-    client_id = fields.String(metadata=described("Unless HTTP Basic carries it."))
-    client_secret = fields.String(metadata=described("Unless HTTP Basic carries it."))
-    scope = fields.String(
-        metadata=described(
-            "Scopes separated by spaces; without it, all that the client has.", examples=["lookup"]
-        )
+    client_id = Text("Unless HTTP Basic carries it.")
+    client_secret = Text("Unless HTTP Basic carries it.")
+    scope = Text(
+        "Scopes separated by spaces; without it, all that the client has.", examples=["lookup"]
     )
 
 
@@ -206,7 +204,7 @@ KEYS_PATH = "/.well-known/jwks.json"
 # Short, because a verifier that keeps the keys longer would not know a new key.
 SHARED = {"Cache-Control": "public, max-age=300"}
 
-blueprint = Group("Authentication", __name__, description=__doc__)
+blueprint = Group("Authentication", description=__doc__)
 
 _REFUSALS = (
     Problem(415, NOT_A_FORM),

@@ -8,9 +8,9 @@ from threading import Event, Thread
 
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import ensure_keys, missing_keys, record_keys
-from app.http.application import Bridge, create_server
+from app.http.application import Bridge
 from app.http.edge.request import current_request_id
-from app.http.server.listening import bind, listen
+from app.http.server.listening import Server, bind, listen
 from app.processes import background
 from app.processes.doctor import announce
 from app.processes.lives import Lives, Start
@@ -80,7 +80,7 @@ def _answer(
         container.complete()
         bridge = Bridge(many=many)
         lives.start(work, bridge.use)
-        server = create_server(bridge, listeners, finish_s)
+        server = Server(listeners, lambda: bridge.loop, settings, finish_s)
         server.on_second = partial(notify, ALIVE)
         settle_memory()
         # Only now, because who shares the port with another process would get requests.

@@ -9,8 +9,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from app.bootstrap.container import Container
 from app.http.accounts.input import Money
-from app.http.edge.input import CLIENT_ID, JsonNumber, described
-from app.http.edge.operation import Group, Shown, link_to
+from app.http.edge.input import CLIENT_ID, JsonNumber
+from app.http.edge.operation import Group, link_to
 from app.http.edge.replies import Answer, example, replay_headers, time_or_null, wait_for
 from app.http.edge.request import Given
 from app.security.authorization import Caller
@@ -26,7 +26,6 @@ from domain.accounts.organization import (
     Organization,
     not_over,
 )
-from domain.cause import Cause
 from domain.errors import NotFound, RateLimited
 from domain.money import format_amount
 from projections.engine.shape import (
@@ -52,10 +51,8 @@ class Whose(Shape):
     name: Annotated[str, means("How people call it.", example="Acme")]
     status: Annotated[
         str,
-        means(
-            "No other status gets this reply.",
-            **one_of("OrganizationStatus", ["active"], MORE_MAY_COME),
-        ),
+        means("No other status gets this reply."),
+        means(**one_of("OrganizationStatus", ["active"], MORE_MAY_COME)),
     ]
 
 
@@ -77,10 +74,8 @@ class ClientWithSecret(Client, kw_only=True):
 
     client_secret: Annotated[
         str | UnsetType,
-        means(
-            "The new secret. It is shown only now: a repeat with the same key lacks it.",
-            example="cls_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA",
-        ),
+        means("The new secret. It is shown only now: a repeat with the same key lacks it."),
+        means(example="cls_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA"),
     ] = UNSET
 
 
@@ -117,7 +112,6 @@ class Wallet(Shape):
 
     @classmethod
     def holding(cls, its: wallets.Wallet) -> "Wallet":
-        """Show a wallet."""
         return cls.of(its, open_claim=amount_of(its.claim_micros) or UNSET)
 
 
@@ -152,9 +146,9 @@ class AccountBody(Schema):
     example: ClassVar = {"low_balance_threshold": "20.00"}
 
     low_balance_threshold = Money(
+        "Below it the webhook `wallet.low_balance` is sent; null: never.",
         required=True,
         allow_none=True,
-        metadata=described("Below it the webhook `wallet.low_balance` is sent; null: never."),
     )
 
 
@@ -164,20 +158,18 @@ class RotateBody(Schema):
     example: ClassVar = {"old_ends_in": 3600}
 
     old_ends_in = JsonNumber(
+        "For how many seconds the present secret stays good, without it 86400; 0: it ends at "
+        "once. One that it has replaced itself ends at once in any case.",
         OLD_ENDS_MAX // SECOND,
         lowest=0,
-        metadata=described(
-            "For how many seconds the present secret stays good, without it 86400; 0: it ends at "
-            "once. One that it has replaced itself ends at once in any case."
-        ),
     )
 
 
 EXAMPLE: Final = example("The account.", Account)
 
 KEYS: Final = "The API clients of your organization, for one that may renew and end them all."
-blueprint = Group("Account", __name__, "wallet", description=__doc__)
-clients_blueprint = Group("Clients", __name__, OF_KEYS, description=KEYS)
+blueprint = Group("Account", "wallet", description=__doc__)
+clients_blueprint = Group("Clients", OF_KEYS, description=KEYS)
 
 
 @blueprint.operation("GET /v1/account", reply=EXAMPLE)
@@ -224,10 +216,8 @@ def load_client(caller: Caller, given: Given[Any], client_id: str) -> ApiClient:
 
 @clients_blueprint.operation(
     "GET /v1/account/clients",
-    reply=Shown(
-        example("All clients, oldest first.", list[Client], "ClientListReply"),
-        leads_to=link_to("rotate_client_secret delete_client", client_id="/data/0/id"),
-    ),
+    reply=example("All clients, oldest first.", list[Client], "ClientListReply"),
+    leads_to=link_to("rotate_client_secret delete_client", client_id="/data/0/id"),
 )
 def list_clients(caller: Caller, given: Given[None]) -> list[Client]:
     """List the clients of your organization, oldest first.
@@ -255,7 +245,7 @@ def rotate_client_secret(caller: Caller, given: Given[ApiClient]) -> Answer:
     `Idempotency-Key` is 200 without `client_secret`, and then you rotate again. Tokens stay good
     until they expire.
     """
-    secret, parts, cause = new_client_secret(), given.parts, _cause(caller, given)
+    secret, parts, cause = new_client_secret(), given.parts, given.cause(of=caller.client_id)
     ends_s = given.body.get("old_ends_in", OLD_ENDS // SECOND)
     client, replayed = parts.accounts.rotate_own_secret(
         given.found, parts.secret_hasher.hash(secret), ends_s, given.key, cause
@@ -278,14 +268,9 @@ def delete_client(caller: Caller, given: Given[ApiClient]) -> Client:
     Its secrets and its tokens are refused, within a second everywhere. The last client with the
     scope `clients` stays. Deleting one again changes nothing.
     """
-    revoke, cause = given.parts.accounts.revoke_client, _cause(caller, given)
+    revoke, cause = given.parts.accounts.revoke_client, given.cause(of=caller.client_id)
     client = revoke(given.found.client_id, cause, spares_last=True)
     return show_client(client, cause.at, created_at=format_time(client.created_on))
-
-
-def _cause(caller: Caller, given: Given[Any]) -> Cause:
-    """Return the cause, with the client that asks: nobody else may do this but operators."""
-    return Cause(given.at, given.request_id, f"client:{caller.client_id}")
 
 
 def show_client(

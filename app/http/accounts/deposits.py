@@ -8,7 +8,7 @@ from marshmallow import Schema
 
 from app.http.accounts.input import Money, one_line
 from app.http.edge.callers import authenticate_machine
-from app.http.edge.input import Id, described
+from app.http.edge.input import Id
 from app.http.edge.operation import Group, Shown
 from app.http.edge.replies import Answer, example
 from app.http.edge.request import Given, reached
@@ -42,16 +42,14 @@ OTHER_AMOUNT: Final = {"amount": "The deposit with this reference has another am
 class DepositBody(Schema):
     """What was paid, by whom, and the payment's own reference."""
 
-    example: ClassVar = {
-        name: EXAMPLE.data[name] for name in ("organization", "amount", "reference")
-    }
+    example: ClassVar = {it: EXAMPLE.data[it] for it in ("organization", "amount", "reference")}
 
-    organization = Id(required=True, metadata=described("Whose wallet it goes to."))
-    amount = Money(inf, required=True, metadata=described("What was paid; more than 0."))
+    organization = Id("Whose wallet it goes to.", required=True)
+    amount = Money("What was paid; more than 0.", inf, required=True)
     reference = one_line("Names the payment: the same one is booked once for an organization.")
 
 
-blueprint = Group("Deposits", __name__, "deposits", description=__doc__)
+blueprint = Group("Deposits", "deposits", description=__doc__)
 
 
 @blueprint.operation(
@@ -73,8 +71,7 @@ def make_deposit(client_id: str, given: Given[None]) -> Answer:
     organization_id = given.body["organization"]
     if given.parts.log.find(Organization, organization_id) is None:
         raise ValidationFailed({"organization": ["There is no such organization."]})
-    cause = Cause(given.parts.clock(), given.request_id, f"client:{client_id}")
-    return book(given, organization_id, cause)
+    return book(given, organization_id, given.cause(of=client_id))
 
 
 def book(

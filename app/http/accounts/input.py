@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from app.http.edge.input import PAGE_MAX, SHORT, PageQuery, Reads, WholeNumber, choice, described
+from app.http.edge.input import PAGE_MAX, SHORT, PageQuery, Reads, Text, WholeNumber, choice
 from app.http.edge.schemas import OR_EMPTY
 from domain.money import format_amount, parse_amount
 from projections.engine.shape import NAME
@@ -38,9 +38,9 @@ class Moment(Reads, fields.Field[datetime]):
 
     def __init__(self, says: str, *, required: bool = False, **kwargs: Any) -> None:
         forms = [{"type": "string", "format": each} for each in ("date-time", "date")]
-        more = {"anyOf": forms} if required else {"anyOf": [*forms, OR_EMPTY], **_FILTER}
-        about = described(f"{says}; a date is its first instant, UTC.", **more)
-        super().__init__(required=required, metadata=about, **kwargs)
+        more: Any = {"anyOf": forms} if required else {"anyOf": [*forms, OR_EMPTY], **_FILTER}
+        about = f"{says}; a date is its first instant, UTC."
+        super().__init__(about, required=required, **more, **kwargs)
 
     def read(self, value: Any) -> datetime:
         with suppress(TypeError, ValueError):  # As of a number.
@@ -53,16 +53,15 @@ class Moment(Reads, fields.Field[datetime]):
         raise ValidationError(NOT_A_TIME)
 
 
-class Money(Reads, fields.String):
+class Money(Text):
     """An amount as a decimal string; becomes micro-units.
 
     With `most_micros` it is more than 0, and at most this.
     """
 
-    def __init__(self, most_micros: float | None = None, **kwargs: Any) -> None:
+    def __init__(self, says: str, most_micros: float | None = None, **kwargs: Any) -> None:
         pattern = AMOUNT if most_micros is None else AMOUNT.replace("^", "^(?=.*[1-9])")
-        metadata = {"pattern": pattern, "examples": ["20.00"], **kwargs.pop("metadata")}
-        super().__init__(metadata=metadata, **kwargs)
+        super().__init__(says, form={"pattern": pattern, "examples": ["20.00"]}, **kwargs)
         self.most_micros = most_micros
 
     def read(self, value: Any) -> Any:
@@ -77,10 +76,10 @@ class Money(Reads, fields.String):
         return micros
 
 
-def one_line(says: str) -> fields.String:
+def one_line(says: str) -> Text:
     """Return the field of one line of text that is kept for ever."""
     is_whole = validate.Regexp(WORDS.replace("$", r"\Z"), error=NOT_WORDS)
-    return fields.String(required=True, validate=is_whole, metadata=described(says, pattern=WORDS))
+    return Text(says, required=True, validate=is_whole, pattern=WORDS)
 
 
 class TransactionQuery(PageQuery):
@@ -89,13 +88,9 @@ class TransactionQuery(PageQuery):
     kind = choice(KINDS, "Only of this kind.", "KnownTransactionKind")
     since = Moment("Only at this time or later", data_key="from")
     until = Moment("Only before this time", data_key="to")
-    reference = fields.String(
-        validate=SHORT, metadata=described("Only for the thing with this id, such as a job.")
-    )
+    reference = Text("Only for the thing with this id, such as a job.", validate=SHORT)
     after_sequence = WholeNumber(
-        PAGE_MAX,
-        lowest=0,
-        metadata=described("Only those behind this `sequence`, the oldest first; stands alone."),
+        "Only those behind this `sequence`, the oldest first; stands alone.", PAGE_MAX, lowest=0
     )
 
     @validates_schema

@@ -12,7 +12,7 @@ from app.http.accounts import account
 from app.http.accounts.input import TransactionQuery
 from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, csv_blocks, csv_reply, preferred
-from app.http.edge.operation import Group, Shown, link_to
+from app.http.edge.operation import Group, link_to
 from app.http.edge.replies import Answer, Page, example, filters_of, part_of, show_page, wait_for
 from app.http.edge.request import Given
 from app.http.edge.schemas import example_of
@@ -31,7 +31,7 @@ class TransactionPage(Page[Transaction]):
     """Transactions."""
 
 
-blueprint = Group("Wallet", __name__, "wallet", description=__doc__)
+blueprint = Group("Wallet", "wallet", description=__doc__)
 
 
 @blueprint.operation(
@@ -51,10 +51,8 @@ def read_wallet(caller: Caller, given: Given[None]) -> account.Wallet:
 @blueprint.operation(
     "GET /v1/transactions",
     query=TransactionQuery,
-    reply=Shown(
-        example("A page of transactions.", TransactionPage),
-        leads_to=link_to("read_transaction", transaction_id="/data/data/0/id"),
-    ),
+    reply=example("A page of transactions.", TransactionPage),
+    leads_to=link_to("read_transaction", transaction_id="/data/data/0/id"),
     also={CSV: EXAMPLE},
     invalid={"per_page": "Must be a whole number from 1 to 100."},
     examples=[RateLimited(DOWNLOADS_SHARE)],

@@ -9,8 +9,6 @@ from app.security.authorization import Caller
 from app.security.tokens import MALFORMED, Claims
 from domain.errors import InsufficientScope, Refused, Unauthorized
 
-REALM = 'Bearer realm="api"'
-
 ORGANIZATION = "HTTP_X_ORGANIZATION_ID"  # A repeated header arrives here as one value with commas.
 MISSING = "The access token is missing; send it in the header Authorization, as Bearer."
 
@@ -79,7 +77,7 @@ def challenge(refusal: Refused) -> dict[str, str]:
     """Return the `WWW-Authenticate` of a refusal; it has an error code only if a token was sent."""
     if not isinstance(refusal, Unauthorized | InsufficientScope):
         return {}
-    parts, given = [REALM], CURRENT.get()
+    parts, given = ['Bearer realm="api"'], CURRENT.get()
     if isinstance(refusal, InsufficientScope):
         parts += ['error="insufficient_scope"', f'scope="{given.operation.group.scope}"']
     elif _PRESENTED.match(given.environ.get("HTTP_AUTHORIZATION", "")):

@@ -16,7 +16,6 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from app.bootstrap.container import Container
 from app.http.edge import problems, replies
 from app.http.edge.callers import challenge
-from app.http.edge.problems import Problem, retry_after
 from app.http.edge.request import CURRENT
 from app.security.key_file import SigningKeysError
 from app.watch.trouble import log_traceback, trouble_of
@@ -64,7 +63,7 @@ class Outages:
 def reply_of(error: Exception) -> replies.Written:
     """Return the reply that tells of an error, which the token endpoint tells in its own shape."""
     refusal, headers = _refusal_of(error)
-    headers = {**retry_after(refusal), **headers}
+    headers = {**problems.retry_after(refusal), **headers}
     if CURRENT.get().environ["PATH_INFO"] == problems.TOKEN_PATH:
         return replies.oauth_body(refusal), refusal.status, {**problems.UNCACHED, **headers}
     return replies.failure_body(refusal, replies.reply_meta()), refusal.status, headers
@@ -78,10 +77,10 @@ def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
     """Return what is told of an error, and headers that go with it."""
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         methods = ", ".join(sorted(error.valid_methods))  # They come from a set.
-        return Problem(405, f"This path takes only {methods}."), {"Allow": methods}
+        return problems.Problem(405, f"This path takes only {methods}."), {"Allow": methods}
     if isinstance(error, HTTPException):  # Without its text, which may quote input.
         status = error.code or problems.INTERNAL.status
-        return problems.OF_STATUS.get(status) or Problem(status), {}
+        return problems.OF_STATUS.get(status) or problems.Problem(status), {}
     given = CURRENT.get()
     if isinstance(error, NetworkUnavailable) and given.parts.gate.held:
         error = InstallationHeld()  # It was not asked, however well it is.

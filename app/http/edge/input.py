@@ -10,15 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from threading import Lock
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 from uuid import UUID
 
-from flask import Request
 from marshmallow import Schema, ValidationError, fields, pre_load, validate
-from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import BadRequest, UnsupportedMediaType
 
-from app.http.edge.request import CURRENT, UUID_FORM, current_request, repeated
+from app.http.edge.request import UUID_FORM, Given, current_request, repeated
 from app.http.edge.schemas import OR_EMPTY
 from domain import strict_json
 from domain.errors import NotFound, ValidationFailed
@@ -35,6 +33,10 @@ NOT_A_LIST = "Not a valid list."
 NOT_A_FLAG = "Must be true or false."
 TOO_MANY_MEMBERS = f"No object may have more than {MEMBERS_MAX} members."
 
+OF_MARSHMALLOW: Final = {
+    *("required", "allow_none", "validate", "load_default", "data_key", "error_messages"),
+    *("truthy", "falsy"),
+}
 _parsing_large = Lock()
 
 Members = Callable[[strict_json.Pairs], dict[str, Any]]
@@ -83,7 +85,17 @@ def parse_id(text: str) -> UUID:
 
 
 class Reads(fields.Field[Any]):
-    """Before a field of marshmallow: `read` makes something of a value, and needs nothing else."""
+    """Before a field of marshmallow: `read` makes something of a value, and needs nothing else.
+
+    The document `says` what it is, and has all that marshmallow does not take.
+    """
+
+    def __init__(
+        self, says: str = "", *given: Any, form: Mapping[str, Any] = {}, **kwargs: Any
+    ) -> None:
+        own = {name: kwargs.pop(name) for name in OF_MARSHMALLOW & kwargs.keys()}
+        about = {**form, **({"description": says} if says else {}), **kwargs}
+        super().__init__(*given, metadata=about, **own)
 
     def read(self, value: Any) -> Any:
         """Return what the field itself makes of a value."""
@@ -97,15 +109,18 @@ class Reads(fields.Field[Any]):
             super()._validate(value)
 
 
+class Text(Reads, fields.String):
+    """A text."""
+
+
 A_UUID: Final = {"type": "string", "format": "uuid"}
 
 
 class Id(Reads, fields.Field[UUID]):
     """A UUID in its canonical spelling, as in paths."""
 
-    def __init__(self, metadata: Mapping[str, Any] = {}, **kwargs: Any) -> None:
-        form = {} if "anyOf" in metadata else A_UUID
-        super().__init__(metadata={**form, **metadata}, **kwargs)
+    def __init__(self, says: str = "", **kwargs: Any) -> None:
+        super().__init__(says, form={} if "anyOf" in kwargs else A_UUID, **kwargs)
 
     def read(self, value: Any) -> UUID:
         with suppress(NotFound):
@@ -121,9 +136,9 @@ class Few(Reads, fields.List[Any]):
     """
 
     def __init__(
-        self, item: fields.Field[Any], most: int, too_many: Any, same: str = "", **kwargs: Any
+        self, says: str, item: Any, *, most: int, too_many: Any, same: str = "", **kwargs: Any
     ) -> None:
-        super().__init__(item, **kwargs)
+        super().__init__(says, item, **kwargs)
         self.most, self.too_many, self.same = most, too_many, same
 
     def read(self, value: Any) -> list[Any]:
@@ -165,35 +180,27 @@ TWICE = "Must be given once."
 NOTHING: tuple[object, ...] = (None, [], "")  # What axios, PHP and others send where no body is.
 
 
-def described(description: str, **more: Any) -> dict[str, Any]:
-    """Return what the OpenAPI document says about a field of a request."""
-    return {"description": description, **more}
-
-
 def choice(
     values: Collection[str], says: str, name: str, *, required: bool = False, **more: Any
-) -> fields.String:
+) -> Text:
     """Return a field for one of these values, or none; the document gives this choice a name."""
-    about = described(says, **one_of(name, values, *([] if required else [OR_EMPTY])), **more)
-    return fields.String(required=required, validate=validate.OneOf(values), metadata=about)
+    known = one_of(name, values, *([] if required else [OR_EMPTY]))
+    return Text(says, required=required, validate=validate.OneOf(values), **known, **more)
 
 
-class Parser(FlaskParser):
-    """The parser of flask-smorest, with our bounds of a body, our order and our errors."""
-
-    def load_json(self, req: Request, schema: Schema) -> Any:  # noqa: ARG002  # Of webargs.
-        return in_body(read_body(req.environ))
-
-    def load_querystring(self, req: Request, schema: Schema) -> Any:  # noqa: ARG002  # As above.
-        return in_query(schema, CURRENT.get().sent_query)
-
-    def handle_error(self, error: ValidationError, *_: Any, **__: Any) -> NoReturn:
-        raise ValidationFailed(messages_shown(*error.messages_dict.values()))  # By location.
+def read_input(given: Given[Any], body: bytes, schemas: Mapping[str, Schema]) -> None:
+    """Read a query, a body and headers, in the order of the schemas. Raises ValidationFailed."""
+    reads = {"query": in_query, "body": lambda *_: in_body(body), "headers": in_headers}
+    for part, schema in schemas.items():
+        try:
+            setattr(given, part, {**schema.load(reads[part](schema, given))})
+        except ValidationError as error:
+            raise ValidationFailed(messages_shown(error.messages_dict)) from None
 
 
-def in_query(schema: Schema, query: Mapping[str, list[str]]) -> dict[str, Any]:
+def in_query(schema: Schema, given: Given[Any]) -> dict[str, Any]:
     """Return the parameters that a schema reads; refuse one that is given more than once."""
-    sent, twice = dict[str, Any](), dict[str, list[str]]()
+    query, sent, twice = given.sent_query, dict[str, Any](), dict[str, list[str]]()
     for attribute, field in schema.fields.items():
         name = field.data_key or attribute
         if name in query:
@@ -203,6 +210,13 @@ def in_query(schema: Schema, query: Mapping[str, list[str]]) -> dict[str, Any]:
     if twice:
         raise ValidationFailed(twice)
     return sent
+
+
+def in_headers(schema: Schema, given: Given[Any]) -> dict[str, Any]:
+    """Return the headers that a schema reads."""
+    names = [str(field.data_key) for field in schema.fields.values()]
+    keys = {name: f"HTTP_{name.upper().replace('-', '_')}" for name in names}
+    return {name: given.environ[key] for name, key in keys.items() if key in given.environ}
 
 
 def in_body(data: bytes) -> dict[str, Any]:
@@ -254,12 +268,12 @@ SHORT = (validate.Length(max=TEXT_CHARS_MAX), NO_NUL)
 _FILLED = re.compile("[0-9]{18,21}[Ff]")
 
 
-class Search(Reads, fields.String):
+class Search(Text):
     """A text to look for; an ICCID may have the `F` that fills its last byte (3GPP TS 31.102)."""
 
     def __init__(self, says: str) -> None:
         about = f"Only those whose {says} holds this text, in upper or lower case."
-        super().__init__(validate=SHORT, metadata=described(about))
+        super().__init__(about, validate=SHORT)
 
     def read(self, value: Any) -> str:
         text: str = super().read(value)
@@ -269,25 +283,24 @@ class Search(Reads, fields.String):
 class WholeNumber(Reads, fields.Integer):
     """A number in plain ASCII digits; Python's `int` would also accept `1_000` and ` 1 `.
 
-    725.0 is a whole number too (JSON Schema, `integer`). A value above `highest` gets the message
-    `beyond`.
+    725.0 is a whole number too (JSON Schema, `integer`).
     """
 
+    beyond = ""  # The message for a value above `highest`, where that has one of its own.
+
     def __init__(
-        self, highest: int, wanted: str = "", beyond: str = "", lowest: int = 1, **kwargs: Any
+        self, says: str, highest: int, *, lowest: int = 1, wanted: str = "", **kwargs: Any
     ) -> None:
-        metadata = {**kwargs.pop("metadata", {}), "minimum": lowest, "maximum": highest}
-        super().__init__(metadata=metadata, **kwargs)
+        super().__init__(says, **kwargs, minimum=lowest, maximum=highest)
         self.lowest, self.highest = lowest, highest
         self.wanted = wanted or f"Must be a whole number from {lowest} to {highest}."
-        self.beyond = beyond or self.wanted
 
     def read(self, value: Any) -> int:
         read = self.whole(value)
         if read is None or read < self.lowest:
             raise ValidationError(self.wanted)
         if read > self.highest:
-            raise ValidationError(self.beyond)
+            raise ValidationError(self.beyond or self.wanted)
         return read
 
     def whole(self, value: Any) -> int | None:
@@ -317,9 +330,9 @@ class Names(Reads, fields.Field[Sequence[str]]):
     """Names with commas between them; one that is given twice counts once."""
 
     def __init__(
-        self, known: Collection[str], wrong: str, most: float = inf, **kwargs: Any
+        self, says: str, known: Collection[str], wrong: str, most: float = inf, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(says, **kwargs)
         self.known, self.wrong, self.most = frozenset(known), wrong, most
 
     def read(self, value: Any) -> Sequence[str]:
@@ -349,20 +362,16 @@ PAST_ALL = "No list is that long; the number of its last page stands in `last_pa
 
 def per_page(usual: int, what: str) -> WholeNumber:
     """Return the field that says how many of what make a page."""
-    about = described(f"How many {what} make a page.")
-    return WholeNumber(PER_PAGE_MAX, load_default=usual, metadata=about)
+    return WholeNumber(f"How many {what} make a page.", PER_PAGE_MAX, load_default=usual)
 
 
 class PageQuery(Query):
     """Which page is asked for."""
 
     page = WholeNumber(
-        PAGE_MAX,
-        "Must be a whole number, 1 or more.",
-        PAST_ALL,
-        load_default=1,
-        metadata=described("The page, from 1."),
+        "The page, from 1.", PAGE_MAX, wanted="Must be a whole number, 1 or more.", load_default=1
     )
+    page.beyond = PAST_ALL
     per_page = per_page(50, "items")
 
 
@@ -376,11 +385,10 @@ NOT_A_KEY = "Must be 1 to 255 visible ASCII characters."
 class IdempotencyHeader(Schema):
     """The key under which a request may be sent again without being charged again."""
 
-    key = fields.String(
+    # No example: the page at /docs would fill it in, and a second try would collide.
+    key = Text(
+        "Any text of your own, new for each lookup, job, link or change of plans. The same key "
+        "with the same request gives the first outcome again, without a second charge.",
         data_key="Idempotency-Key",
         validate=validate.Regexp(KEY, error=NOT_A_KEY),
-        metadata=described(
-            "Any text of your own, new for each lookup, job, link or change of plans. The same key "
-            "with the same request gives the first outcome again, without a second charge."
-        ),  # No example: the page at /docs would fill it in, and a second try would collide.
     )

@@ -22,10 +22,10 @@ from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
-    Parser,
     in_path,
     parse_json,
     read_body,
+    read_input,
 )
 from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
@@ -83,13 +83,14 @@ class Operation:
     who: Callable[..., Any] = authenticate  # Finds the caller; others act for no organization.
     feature: Callable[..., None] | None = None  # Refuses a caller for whom it is off.
     # Finds what the path names, or raises NotFound, before the input is read.
-    resource: Callable[..., Any] | None = None
+    resource: Callable[..., Any] | None = None  # None: what its group loads such things by.
     query: type[Schema] | None = None
-    body: type[Schema] | None = None
+    body: type[Schema] | None = None  # None: nothing, or with POST at most an empty object.
     headers: type[Schema] | None = None
     key: bool = False  # It takes an `Idempotency-Key`, and a repeated request changes nothing.
     buys: bool = False  # It may cost money.
     reply: Struct | Shown | Sequence[Shown] = ()  # An example for each status.
+    leads_to: Mapping[str, Any] = field(default_factory=dict)  # As `Shown` has it, of a sole 200.
     also: Mapping[str, str] = field(default_factory=dict)  # Examples of other types of a 200.
     is_file: bool = False  # Those come first, for generators would read each of them as JSON.
     tagged: bool = False  # It has an `ETag`, and 304 answers who has it.
@@ -99,19 +100,15 @@ class Operation:
     invalid: Mapping[str, str] = field(default_factory=dict)  # A field and what can be wrong.
     examples: Sequence[Refused] = ()  # Of its refusals, in place of the example of their class.
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
-    view: Callable[..., object] = field(init=False)  # The function.
-    name: str = field(init=False)  # That of its function.
-    route: str = field(init=False)  # Its path, with the names of what stands in it.
-    inputs: Mapping[str, Schema] = field(init=False)  # In the order in which they are read.
-    parameters: frozenset[str] = field(init=False)  # Those of the query that it reads.
-    is_strict: bool = field(init=False)  # It refuses parameters that it would ignore.
-    described: dict[str, Any] = field(init=False)  # What the document says of it.
-    _read: Callable[[Given[Any], bytes], object] = field(init=False)
 
     def __call__(self, view: View) -> View:
         """Add the operation to its group; the function stays as it is."""
         self.view, self.name = view, view.__name__
         method, self.route = self.line.split()
+        ids = re.findall("<(.*?)>", self.route)
+        self.resource = self.resource or self.group.loaders.get(ids[-1] if ids else "")
+        if self.body is None and method == "POST" and self.group.scope is not None:
+            self.body = Schema
         if self.key and self.headers is None:
             self.headers = IdempotencyHeader
         kinds = {"query": self.query, "body": self.body, "headers": self.headers}
@@ -120,12 +117,11 @@ class Operation:
         self.parameters = frozenset(each.data_key or name for name, each in fields.items())
         self.is_strict = self.buys or (self.group.strict and method != READ)
         self.described = self._described()
-        self._read = self._reading(_set_parts)
         # The decorators of flask-smorest wrap a function; this one only looks like theirs.
-        looks_like = self.group.doc(**self.described)(self._reading(view))
-        serve = update_wrapper(partial(self._serve), looks_like)
-        ids = [*map(in_path, re.findall("<(.*?)>", self.route))]
-        self.group.add_url_rule(self.route, self.name, serve, methods=[method], parameters=ids)
+        documented = self.group.doc(**self.described)(self._with_input(view))
+        serve = update_wrapper(partial(self._serve), documented)
+        named = [*map(in_path, ids)]
+        self.group.add_url_rule(self.route, self.name, serve, methods=[method], parameters=named)
         self.group.operations.append(self)
         return view
 
@@ -161,21 +157,21 @@ class Operation:
             parse_json(read_body(given.environ))  # Reading a link may ask the network.
         if self.is_strict:
             _refuse_unknown(given)
-        (self.read_on_loop or self._read)(given, body)
+        (self.read_on_loop or partial(read_input, schemas=self.inputs))(given, body)
         given.refuse_over_limit()
         return caller, given
 
-    def _reading(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that reads the input by flask-smorest, and takes each part by name."""
+    def _with_input(self, view: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a view of which flask-smorest documents the input; it takes no part in reading."""
         for name, schema in reversed([*self.inputs.items()]):
-            facts: dict[str, Any] = {"location": "json" if name == "body" else name}
-            arguments: Callable[..., Any] = self.group.ARGUMENTS_PARSER.use_args
             if schema.fields:  # Else it takes nothing, and the document says nothing of it.
-                facts["required"] = self.read_on_loop is None and bool(schema.validate({}))
-                facts["example"] = getattr(schema, "example", None)
-                arguments = self.group.arguments
-            function = arguments(schema, arg_name=name, **facts)(function)
-        return function
+                view = self.group.arguments(
+                    schema,
+                    location="json" if name == "body" else name,
+                    required=self.read_on_loop is None and bool(schema.validate({})),
+                    example=getattr(schema, "example", None),
+                )(view)
+        return view
 
     def _serve(self, **path: str) -> Response:
         """Answer a request in a thread."""
@@ -198,7 +194,9 @@ class Operation:
         """The successes, as the document shows them."""
         if isinstance(self.reply, Shown):
             return [self.reply]
-        return [Shown(self.reply)] if isinstance(self.reply, Struct) else self.reply
+        if isinstance(self.reply, Struct):
+            return [Shown(self.reply, leads_to=self.leads_to)]
+        return self.reply
 
     @property
     def codes(self) -> list[str]:
@@ -272,33 +270,21 @@ class Group(flask_smorest.Blueprint):
     """flask-smorest's blueprint with one decorator more: `operation`, whose arguments are above.
 
     All its operations have one scope; without one they need no token. Where it is `strict`, those
-    that change something refuse unknown parameters. `webhooks` are what the group tells partners by
-    itself, and `schemas` the bodies of that.
+    that change something refuse unknown parameters. `loaders` has by the last id in a path what
+    loads the thing. `webhooks` are what the group tells partners by itself, and `schemas` the
+    bodies of that.
     """
 
-    ARGUMENTS_PARSER = Parser()
-
     def __init__(
-        self,
-        name: str,
-        import_name: str,
-        scope: str | None = None,
-        *,
-        description: str,
-        strict: bool = False,
+        self, name: str, scope: str | None = None, *, description: str, strict: bool = False
     ) -> None:
-        words = description.partition("\n\n")[0]
-        super().__init__(name, import_name, description=words)
+        super().__init__(name, __name__, description=description.partition("\n\n")[0])
         self.scope, self.strict = scope, strict
+        self.loaders: dict[str, Callable[..., Any]] = {}
         self.operations: list[Operation] = []
         self.webhooks: dict[str, Any] = {}
         self.schemas: dict[str, Any] = {}
         self.operation = partial(Operation, self)
-
-
-def _set_parts(given: Given[Any], _: bytes, **sent: dict[str, Any]) -> None:
-    for name, part in sent.items():
-        setattr(given, name, part)
 
 
 def _refuse_unknown(given: Given[Any]) -> None:

@@ -61,10 +61,8 @@ class NetworkDetails(RetryDetails, kw_only=True):
 
     reason: Annotated[
         str | UnsetType,
-        means(
-            "Why the network did not do it.",
-            **one_of("NetworkReason", NETWORK_REASONS, MORE_MAY_COME),
-        ),
+        means("Why the network did not do it."),
+        means(**one_of("NetworkReason", NETWORK_REASONS, MORE_MAY_COME)),
     ] = UNSET
     refunded: Annotated[Amount, means("What went back to the wallet.")] | UnsetType = UNSET
     removed: Annotated[list[UUID] | UnsetType, means("Activations that were removed.")] = UNSET
@@ -116,26 +114,17 @@ def error_responses(
             grouped[each.status][oauth_code(each)] = replies.oauth_body(each)
         else:
             grouped[each.status][each.code] = replies.failure_body(each, replies.META)
-    return {
-        status: _response(
-            status, replies.OAuthError if is_token else SHAPES.get(status, replies.Error), bodies
-        )
-        for status, bodies in sorted(grouped.items())
-    }
-
-
-def _response(status: int, shape: type[Struct], bodies: Mapping[str, Struct]) -> dict[str, Any]:
-    """Return one response; `bodies` are examples by code.
-
-    The codes stand beside the schema. If they stood in it, generators would make a type for each
-    response.
-    """
-    again = RETRY_AFTER if status in {409, 429, 502, 503} else {}
-    examples = {code: {"value": msgspec.to_builtins(body)} for code, body in bodies.items()}
-    codes = ", ".join(f"`{code}`" for code in bodies)
-    return {
-        "description": f"{HTTPStatus(status).phrase}: {codes}.",
-        "x-error-codes": [*bodies],
-        "headers": CHALLENGE if status in {401, 403} else again,
-        "content": {JSON: {"schema": shape.__name__, "examples": examples}},
-    }
+    responses = {}
+    for status, bodies in sorted(grouped.items()):
+        shape = replies.OAuthError if is_token else SHAPES.get(status, replies.Error)
+        again = RETRY_AFTER if status in {409, 429, 502, 503} else {}
+        examples = {code: {"value": msgspec.to_builtins(body)} for code, body in bodies.items()}
+        codes = ", ".join(f"`{code}`" for code in bodies)
+        responses[status] = {
+            "description": f"{HTTPStatus(status).phrase}: {codes}.",
+            # In the schema they would have generators make a type for each response.
+            "x-error-codes": [*bodies],
+            "headers": CHALLENGE if status in {401, 403} else again,
+            "content": {JSON: {"schema": shape.__name__, "examples": examples}},
+        }
+    return responses

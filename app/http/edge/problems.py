@@ -6,7 +6,6 @@ All others stand in `domain/errors.py`. An error is a `Refused`, whoever sends i
 from http import HTTPStatus
 
 from domain import errors
-from domain.errors import Refused
 
 SOON_S = 1  # For what ends by itself, such as a full queue or another request with the same key.
 LATER_S = 5  # For an outage; the lookup provider is probed this often.
@@ -25,7 +24,7 @@ UNCACHED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 BASIC = {"WWW-Authenticate": 'Basic realm="token", charset="UTF-8"'}
 
 
-class Problem(Refused):
+class Problem(errors.Refused):
     """An error of HTTP itself; `cause` and `advice` are those of the guide.
 
     Its code and message are those that Python has for its status, unless they are given.
@@ -113,7 +112,7 @@ OF_STATUS = {
 CODES = sorted({*errors.REFUSALS, *(each.code for each in OF_STATUS.values())})
 
 
-def retry_after(error: Refused) -> dict[str, str]:
+def retry_after(error: errors.Refused) -> dict[str, str]:
     """Return the header that says when to try again; none if that would not help."""
     if not error.retryable:
         return {}
@@ -121,7 +120,7 @@ def retry_after(error: Refused) -> dict[str, str]:
     return {"Retry-After": str(error.retry_after_s or (LATER_S if later else SOON_S))}
 
 
-class OAuthRefused(Refused):
+class OAuthRefused(errors.Refused):
     """Raised when a token is refused; its text is the `error_description`, in ASCII."""
 
     def __init__(self, message: str, code: str = "invalid_request") -> None:
@@ -129,7 +128,7 @@ class OAuthRefused(Refused):
         self.code, self.status = code, OAUTH_STATUS[code]
 
 
-def oauth_code(error: Refused) -> str:
+def oauth_code(error: errors.Refused) -> str:
     """Return the code that an error has at the token endpoint."""
     if isinstance(error, OAuthRefused):
         return error.code

@@ -51,16 +51,13 @@ class CommonMeta(Struct, kw_only=True):
     response_time_ms: Annotated[float, means("How long the service took.", example=12.3)]
     request_id: Annotated[
         str,
-        means(
-            "The X-Request-Id of the request, or the one that was made for it.",
-            example="3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11",
-        ),
+        means("The X-Request-Id of the request, or the one that was made for it."),
+        means(example="3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11"),
     ]
     stale: Annotated[
         bool | UnsetType,
-        means(
-            "There when the data lack what has happened in the last seconds or longer.", enum=[True]
-        ),
+        means("There when the data lack what has happened in the last seconds or longer."),
+        means(enum=[True]),
     ] = UNSET
     ignored: Annotated[
         list[str] | UnsetType,
@@ -97,10 +94,8 @@ class Explanation(Struct, Generic[Details]):
 
     code: Annotated[
         str,
-        means(
-            "What happened, for programs; a code never changes its meaning.",
-            **one_of("ErrorCode", CODES, MORE_MAY_COME),
-        ),
+        means("What happened, for programs; a code never changes its meaning."),
+        means(**one_of("ErrorCode", CODES, MORE_MAY_COME)),
     ]
     message: Annotated[str, means("The same, for people.")]
     details: Details
@@ -111,11 +106,8 @@ class ErrorDetail(Explanation[dict[str, Any] | UnsetType]):
 
     details: Annotated[
         dict[str, Any] | UnsetType,
-        means(
-            "More about it, where there is more.",
-            additionalProperties=True,
-            **{NAME: "ErrorDetails"},
-        ),
+        means("More about it, where there is more."),
+        means(additionalProperties=True, **{NAME: "ErrorDetails"}),
     ] = UNSET
 
 
@@ -306,8 +298,7 @@ def oauth_body(error: Refused) -> OAuthError:
 def json_response(
     body: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    encoded = msgspec.json.encode(body)
-    return Response(encoded, status, headers, content_type="application/json")
+    return Response(msgspec.json.encode(body), status, headers, content_type="application/json")
 
 
 def wait_for(parts: Container, name: str) -> bool:
@@ -410,9 +401,7 @@ ETAG: Final = header(
 NOT_MODIFIED: Final = {"description": "`data` is what the ETag of `If-None-Match` stands for."}
 
 
-def tagged(
-    state: bytes, data: Callable[[], Any], headers: Mapping[str, str] | None = None
-) -> Response:
+def tagged(state: bytes, data: Callable[[], Any], headers: Mapping[str, str] = {}) -> Response:
     """Reply with data, or with 304 if the client has them; both have `headers`.
 
     `state` changes exactly when the data do. `data` returns them, and is called only if the client
@@ -421,7 +410,7 @@ def tagged(
     tag = blake2b(state, digest_size=ETAG_BYTES).hexdigest()
     if current_request().if_none_match.contains_weak(tag):
         response = Response(status=HTTPStatus.NOT_MODIFIED)
-        response.headers.update(headers or {})
+        response.headers.update(headers)
         del response.headers["Content-Type"]
     else:
         response = respond(Answer(data(), headers=headers))

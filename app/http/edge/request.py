@@ -127,8 +127,9 @@ class Given(Generic[Found]):
         unknown = (name for name in self.sent_query if name not in self.operation.parameters)
         return [repeated(name) for name in islice(unknown, count)]
 
-    def cause(self, at: datetime | None = None) -> Cause:
-        return Cause(at or self.at, self.request_id)
+    def cause(self, at: datetime | None = None, of: str | None = None) -> Cause:
+        """Return the cause of events; `of` is a client, where it has to stand in them."""
+        return Cause(at or self.at, self.request_id, of and f"client:{of}")
 
     def refuse_over_limit(self) -> None:
         """Refuse it if its organization has sent too many in this minute."""

@@ -1,6 +1,5 @@
 """What your organization was charged, by month and by use."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 from typing import Any, Final
@@ -9,9 +8,9 @@ from flask import Response
 from marshmallow import ValidationError, fields
 from msgspec import convert
 
-from app.http.edge.input import Names, Query, Reads, described
+from app.http.edge.input import Names, Query, Reads
 from app.http.edge.media import CSV, HTML, csv_blocks, csv_reply, preferred
-from app.http.edge.operation import Group, Shown, link_to
+from app.http.edge.operation import Group, link_to
 from app.http.edge.replies import Answer, example, wait_for
 from app.http.edge.request import Given
 from app.http.edge.schemas import OR_EMPTY, example_of
@@ -32,7 +31,7 @@ class Day(Reads, fields.Field[date]):
 
     def __init__(self, says: str, **kwargs: Any) -> None:
         form: Any = {"anyOf": [{"type": "string", "format": "date"}, OR_EMPTY], NAME: "DayFilter"}
-        super().__init__(metadata=described(says, examples=["2026-11-01"], **form), **kwargs)
+        super().__init__(says, examples=["2026-11-01"], **form, **kwargs)
 
     def read(self, value: Any) -> date:
         with suppress(ValueError):
@@ -48,17 +47,15 @@ class UsageQuery(Query):
     since = Day("From this day on (UTC), by `charged_at`.", data_key="from")
     until = Day("Up to the day before this one.", data_key="to")
     group_by = Names(
+        "One or two of `day`, `month`, `kind` and `plan`, with a comma between them.",
         DIMENSIONS,
         NOT_GROUPS,
         GROUPS_MAX,
         load_default=("month",),
-        metadata=described(
-            "One or two of `day`, `month`, `kind` and `plan`, with a comma between them.",
-            type="string",
-            pattern=f"^({_ONE}(,{_ONE})?)?$",
-            default="month",
-            examples=["month,kind"],
-        ),
+        type="string",
+        pattern=f"^({_ONE}(,{_ONE})?)?$",
+        default="month",
+        examples=["month,kind"],
     )
 
 
@@ -67,17 +64,13 @@ TOO_MANY = f"These are more than {ROWS_MAX:,} groups: ask for fewer days, or gro
 _ROWS: Final = statement_rows(convert(example_of(replies.Statement), replies.Statement))
 TABLE: Final = b"".join(csv_blocks(COLUMNS, _ROWS)).decode()
 
-blueprint = Group("Statements", __name__, "wallet", description=__doc__)
+blueprint = Group("Statements", "wallet", description=__doc__)
 
 
 @blueprint.operation(
     "GET /v1/statements",
-    reply=Shown(
-        example(
-            "Your months, newest first.", Sequence[replies.StatementSummary], "StatementsReply"
-        ),
-        leads_to=link_to("read_statement", month="/data/0/month"),
-    ),
+    reply=example("Your months, newest first.", list[replies.StatementSummary], "StatementsReply"),
+    leads_to=link_to("read_statement", month="/data/0/month"),
 )
 def list_statements(caller: Caller, given: Given[None]) -> list[replies.StatementSummary]:
     """List the months of your wallet, newest first.
@@ -139,13 +132,8 @@ def read_usage(caller: Caller, given: Given[None]) -> replies.Usage:
     """
     parts, query = given.parts, given.query
     wait_for(parts, parts.usage.name)
-    rows = parts.views.read(
-        parts.usage.grouped,
-        caller.organization_id,
-        query["group_by"],
-        (query.get("since"), query.get("until")),
-        ROWS_MAX + 1,
-    )
+    owner, span = caller.organization_id, (query.get("since"), query.get("until"))
+    rows = parts.views.read(parts.usage.grouped, owner, query["group_by"], span, ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:
         raise ValidationFailed({"group_by": [TOO_MANY]})
     return replies.show_usage(rows, query, parts.settings.currency)

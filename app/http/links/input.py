@@ -19,9 +19,9 @@ from app.http.edge.input import (
     JsonNumber,
     PageQuery,
     Search,
+    Text,
     WholeNumber,
     choice,
-    described,
     per_page,
 )
 from app.http.edge.request import CURRENT
@@ -58,9 +58,7 @@ class LinkQuery(PageQuery):
     changed_since = Moment("Only those that have changed at this time or later")
     created_from = Moment("Only those created at this time or later")
     created_to = Moment("Only those created before this time")
-    plan_id = Id(
-        metadata=described("Only those with this plan, used up or not.", anyOf=[A_UUID, OR_EMPTY])
-    )
+    plan_id = Id("Only those with this plan, used up or not.", anyOf=[A_UUID, OR_EMPTY])
     expires_before = Moment("Only those whose `expires_at` is before this time")
     sort = choice(
         SORTS,
@@ -69,19 +67,15 @@ class LinkQuery(PageQuery):
     )
 
 
-class Name(fields.String):
+class Name(Text):
     """A name that a partner gives; None if it is blank or left out.
 
     It has no default: generators of TypeScript demand each field that has one.
     """
 
-    def __init__(self, description: str, **kwargs: Any) -> None:
-        super().__init__(
-            allow_none=True,
-            validate=[validate.Length(max=NAME_CHARS_MAX), _NO_CONTROLS],
-            metadata=described(description, pattern=NAME_PATTERN),
-            **kwargs,
-        )
+    def __init__(self, says: str, **kwargs: Any) -> None:
+        rules = [validate.Length(max=NAME_CHARS_MAX), _NO_CONTROLS]
+        super().__init__(says, allow_none=True, validate=rules, pattern=NAME_PATTERN, **kwargs)
 
     def deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
         name = super().deserialize(value, *args, **kwargs)
@@ -93,7 +87,7 @@ class LinkBody(Schema):
 
     example: ClassVar = {"plan_id": id_of("plan"), "name": "Van 12"}
 
-    plan_id = Id(required=True, metadata=described("The plan that it begins with."))
+    plan_id = Id("The plan that it begins with.", required=True)
     name = Name(LINK_NAME)
 
 
@@ -103,7 +97,7 @@ def _flag(description: str) -> fields.Boolean:
         truthy=DRY,
         falsy={"false", "False", "FALSE", "0"},
         error_messages={"invalid": NOT_A_FLAG},
-        metadata=described(description),
+        metadata={"description": description},
     )
 
 
@@ -119,13 +113,11 @@ class CreateQuery(Schema):
 class CreateHeaders(IdempotencyHeader):
     """The key of the request, and whether to wait for the link; a dry run ignores both."""
 
-    prefer = fields.String(
+    prefer = Text(
+        "`respond-async` (RFC 7240): reply at once, and tell the outcome at `Location`. It is "
+        "no part of the request that `Idempotency-Key` stands for.",
         data_key="Prefer",
-        metadata=described(
-            "`respond-async` (RFC 7240): reply at once, and tell the outcome at `Location`. It is "
-            "no part of the request that `Idempotency-Key` stands for.",
-            examples=["respond-async"],
-        ),
+        examples=["respond-async"],
     )
 
     @pre_load
@@ -163,39 +155,37 @@ class HandoverBody(Schema):
     example: ClassVar = {"expires_in": 604_800, "top_up_url": "https://shop.example/top-up"}
 
     expires_in = JsonNumber(
+        "How many seconds it lasts; 30 days unless said.",
         LASTS_MAX_S,
         lowest=LASTS_MIN_S,
         load_default=lambda: LASTS_S,
-        metadata=described("How many seconds it lasts; 30 days unless said."),
     )
-    language = fields.String(
+    language = Text(
+        "Its language; null: its reader's.",
         allow_none=True,
         load_default=lambda: None,
         validate=validate.OneOf(LANGUAGES),
-        metadata=described(
-            "Its language; null: its reader's.",
-            type="string",
-            **one_of("PageLanguage", LANGUAGES, {"type": "null"}),
-        ),
+        type="string",
+        **one_of("PageLanguage", LANGUAGES, {"type": "null"}),
     )
-    top_up_url = fields.String(
+    top_up_url = Text(
+        "Where your shop is: https.",
         allow_none=True,
         load_default=lambda: None,
         validate=check_url,  # A page or a mail could read another one otherwise.
-        metadata=described("Where your shop is: https.", format="uri", maxLength=URL_CHARS_MAX),
+        format="uri",
+        maxLength=URL_CHARS_MAX,
     )
     picture = Flag(
+        "Whether `url` with `/qr.png` behind it is the QR code alone, for an e-mail. Mailboxes "
+        "fetch and keep such pictures.",
         load_default=bool,
-        metadata=described(
-            "Whether `url` with `/qr.png` behind it is the QR code alone, for an e-mail. Mailboxes "
-            "fetch and keep such pictures."
-        ),
     )
 
 
 def _ids(says: str, same: str = "") -> Few:
-    about = described(says + TOGETHER, maxItems=CHANGES_MAX, uniqueItems=bool(same))
-    return Few(Id(), CHANGES_MAX, TOO_MANY, same, load_default=list, metadata=about)
+    bounds: Any = {"maxItems": CHANGES_MAX, "uniqueItems": bool(same), "load_default": list}
+    return Few(says + TOGETHER, Id(), most=CHANGES_MAX, too_many=TOO_MANY, same=same, **bounds)
 
 
 class LinkPlansBody(Schema):
@@ -229,10 +219,7 @@ class QrQuery(Schema):
     """How large the image of a QR code is."""
 
     size = WholeNumber(
-        QR_SIZE_MAX,
-        lowest=QR_SIZE_MIN,
-        load_default=256,
-        metadata=described("How many pixels it is wide and high."),
+        "How many pixels it is wide and high.", QR_SIZE_MAX, lowest=QR_SIZE_MIN, load_default=256
     )
 
 
@@ -240,6 +227,3 @@ class StatusQuery(Schema):
     """How recent a network status must be."""
 
     live = _flag("Whether to ask the network now, whatever is stored.")
-
-
-NoBody = Schema  # An empty object, because the path says everything.

@@ -46,11 +46,8 @@ STATUS: Final = one_of("LinkStatus", STATUSES, MORE_MAY_COME)
 Capability = Annotated[str, means(**one_of("NetworkCapability", CAPABILITIES, MORE_MAY_COME))]
 Iccid = Annotated[
     str,
-    means(
-        "The number of the eSIM (ITU-T E.118).",
-        example="8988399901234567897",
-        pattern=f"^{ICCID_FORM}$",
-    ),
+    means("The number of the eSIM (ITU-T E.118)."),
+    means(example="8988399901234567897", pattern=f"^{ICCID_FORM}$"),
 ]
 UsedMb = Annotated[float, means("Data used so far, in MB (1 GB is 1000 MB).", example=104.2)]
 RemainingMb = Annotated[float, means("Data that is left, in MB.", example=4895.8)]
@@ -65,11 +62,8 @@ class Link(Shape, kw_only=True):
     iccid: Iccid
     status: Annotated[
         str,
-        means(
-            "Whether it can be used: in a list as last seen; `ended`: it is over.",
-            **STATUS,
-            example="active",
-        ),
+        means("Whether it can be used: in a list as last seen; `ended`: it is over."),
+        means(**STATUS, example="active"),
     ]
     created_at: Annotated[Moment, means("When it was activated (UTC).")]
     sponsor_profile: Annotated[
@@ -83,17 +77,13 @@ class Link(Shape, kw_only=True):
     ]
     confirmation_code: Annotated[
         str | None,
-        means(
-            "What the phone asks for when it is installed; null: nothing, not known, or erased.",
-            example="4711",
-        ),
+        means("What the phone asks for when it is installed; null: nothing, not known, or erased."),
+        means(example="4711"),
     ]
     apple_activation_url: Annotated[
         str | None,
-        means(
-            "Opens the installation on an iPhone (iOS 17.4 or later).",
-            example=APPLE + quote(LPA, safe=""),
-        ),
+        means("Opens the installation on an iPhone (iOS 17.4 or later)."),
+        means(example=APPLE + quote(LPA, safe="")),
     ]
     android_activation_url: Annotated[
         str | None,
@@ -101,10 +91,8 @@ class Link(Shape, kw_only=True):
     ]
     msisdn: Annotated[
         str | None,
-        means(
-            "Its phone number (ITU-T E.164); null: it has none, or not yet.",
-            example="+883999765432109",
-        ),
+        means("Its phone number (ITU-T E.164); null: it has none, or not yet."),
+        means(example="+883999765432109"),
     ]
     data_used_mb: UsedMb
     data_remaining_mb: RemainingMb
@@ -149,17 +137,14 @@ class Activation(Struct):
     plan_name: Annotated[str, means("Its name when it was bought.", example=PLAN_NAME)]
     status: Annotated[
         str,
-        means(
-            "One that is used up stays active until it expires.",
-            **one_of("ActivationStatus", ["active", "expired"], MORE_MAY_COME),
-        ),
+        means("One that is used up stays active until it expires."),
+        means(**one_of("ActivationStatus", ["active", "expired"], MORE_MAY_COME)),
     ]
     activation_date: Annotated[Moment, means("When it was bought (UTC).")]
     expiry_date: Annotated[
         Moment | None,
-        means(
-            "When it ends; null until it is first used (UTC).", example="2026-12-21T03:06:20.000Z"
-        ),
+        means("When it ends; null until it is first used (UTC)."),
+        means(example="2026-12-21T03:06:20.000Z"),
     ]
     data_used_mb: UsedMb
     data_remaining_mb: RemainingMb
@@ -244,10 +229,8 @@ class LinkRequest(Struct, kw_only=True):
     ]
     status: Annotated[
         str,
-        means(
-            "Whether it is being made, is there, or has failed.",
-            **one_of("LinkRequestStatus", ["pending", "active", "failed"], MORE_MAY_COME),
-        ),
+        means("Whether it is being made, is there, or has failed."),
+        means(**one_of("LinkRequestStatus", ["pending", "active", "failed"], MORE_MAY_COME)),
     ]
 
 
@@ -292,9 +275,8 @@ class LinkMeta(ReplyMeta, kw_only=True):
 
     stale: Annotated[
         bool | UnsetType,
-        means(
-            "There when the network could not be reached: what it said last is shown.", enum=[True]
-        ),
+        means("There when the network could not be reached: what it said last is shown."),
+        means(enum=[True]),
     ] = UNSET
 
 
@@ -313,7 +295,6 @@ def show_link(
         reading,
         link,
         created_at=format_time(link.activated_at),
-        sponsor_profile=_profile(link.sponsor_profile),
         **_codes(reading.code),
         **_usage(reading.plans, reading.usage, reading.as_of),
         **_network(link, reading.status, link.activated_at, offered),
@@ -332,7 +313,6 @@ def show_row(
     """Return a link of a list; `plans` are its current plans with their usage."""
     return Link.of(
         row,
-        sponsor_profile=_profile(row.sponsor_profile),
         **_codes(code),
         **_usage(plans, usage, usage.as_of if usage is not None else row.created_at),
         **_network(row, row.status, row.created_at, offered),
@@ -367,10 +347,6 @@ def show_status(
         network=serving and ServingNetwork(**known),
         cached=cached,
     )
-
-
-def _profile(profile: plan.SponsorProfile | None) -> SponsorProfile | None:
-    return None if profile is None else SponsorProfile.of(profile)
 
 
 def _codes(code: network.ActivationCode | None) -> dict[str, Any]:

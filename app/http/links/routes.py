@@ -44,7 +44,6 @@ from app.http.links.input import (
     LinkBody,
     LinkPlansBody,
     LinkQuery,
-    NoBody,
     QrQuery,
     RenameBody,
     StatusQuery,
@@ -68,13 +67,13 @@ from projections.engine.shape import amount_of, format_time, id_of
 from projections.models.plans import PlanFilter, PlanRow
 from projections.models.transactions import Transaction
 
-blueprint = Group("Links", __name__, "links", description=__doc__)
+blueprint = Group("Links", "links", description=__doc__)
 plans_blueprint = Group(
     "Plans of links",
-    __name__,
     "links",
     description="What runs on a link: plans are added for money and removed without.",
 )
+blueprint.loaders["identifier"] = plans_blueprint.loaders["identifier"] = load_link
 
 POLL_S: Final = "1"
 NOTIFICATION_BYTES_MAX = 16_384  # Many times what any network sends.
@@ -89,10 +88,8 @@ _BUSY: Final = errors.RateLimited(SHARE)
 @blueprint.operation(
     "GET /v1/links",
     query=LinkQuery,
-    reply=Shown(
-        example("A page of links.", replies.LinkPage),
-        leads_to=link_to("read_link", identifier="/data/data/0/id"),
-    ),
+    reply=example("A page of links.", replies.LinkPage),
+    leads_to=link_to("read_link", identifier="/data/data/0/id"),
     invalid={"status": f"Must be one of: {', '.join(replies.STATUSES)}."},
 )
 def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
@@ -152,13 +149,10 @@ def create_link(caller: Caller, given: Given[None]) -> Answer:
     request again with the same `Idempotency-Key`. With `Prefer: respond-async` the reply comes at
     once. With `dry_run` everything is checked, the price is told, and nothing is made.
     """
-    create, cause = given.parts.link_create, given.cause()
+    create, cause, body = given.parts.link_create, given.cause(), given.body
+    waits = is_waited_for(given.headers.get("prefer", ""))
     wanted = LinkRequest(
-        caller.organization_id,
-        given.body["plan_id"],
-        given.body["name"],
-        given.key,
-        waits=is_waited_for(given.headers.get("prefer", "")),
+        caller.organization_id, body["plan_id"], body["name"], given.key, waits=waits
     )
     if given.query["dry_run"]:
         (plan, left), currency = create.quote(wanted, cause), given.parts.settings.currency
@@ -176,8 +170,8 @@ def create_link(caller: Caller, given: Given[None]) -> Answer:
 
 def _new(given: Given[Any], link: Link) -> replies.NewLink:
     price, parts = link.requested.price, given.parts
-    reading = parts.link_readings.read(link, given.cause(parts.clock()), live=False)
-    shown = link_data(parts, reading)
+    cause = given.cause(parts.clock())
+    shown = link_data(parts, parts.link_readings.read(link, cause, live=False))
     return replies.NewLink(
         **asdict(shown) | {"lpa_profile": shown.lpa_profile or ""},
         activation_url=shown.apple_activation_url,
@@ -216,7 +210,7 @@ def read_link_request(_: Caller, given: Given[Link]) -> Answer:
     return Answer(shown, headers={"Retry-After": POLL_S} if shown.status == "pending" else {})
 
 
-@blueprint.operation("GET /v1/links/<identifier>", resource=load_link, reply=replies.LINK)
+@blueprint.operation("GET /v1/links/<identifier>", reply=replies.LINK)
 def read_link(_: Caller, given: Given[Link]) -> Answer:
     """Read a link, its plans and its usage.
 
@@ -228,7 +222,6 @@ def read_link(_: Caller, given: Given[Link]) -> Answer:
 
 @blueprint.operation(
     "PATCH /v1/links/<identifier>",
-    resource=load_link,
     body=RenameBody,
     reply=replies.LINK,
     invalid={"name": NO_CONTROLS},
@@ -245,7 +238,6 @@ def rename_link(_: Caller, given: Given[Link]) -> Answer:
 
 @blueprint.operation(
     "DELETE /v1/links/<identifier>",
-    resource=load_link,
     reply=replies.LINK,
     errors="LINK_BUSY PROVISIONING_ERROR",
     examples=[_BUSY, errors.ProvisioningError(errors.UNREACHABLE, UNCHANGED)],
@@ -262,8 +254,6 @@ def end_link(_: Caller, given: Given[Link]) -> Answer:
 
 @blueprint.operation(
     "POST /v1/links/<identifier>/cancel",
-    resource=load_link,
-    body=NoBody,
     reply=replies.LINK,
     errors="LINK_BUSY PROVISIONING_ERROR NOT_SUPPORTED_BY_NETWORK LINK_ENDED LINK_IN_USE "
     "CANCEL_WINDOW_OVER NETWORK_UNAVAILABLE",
@@ -282,8 +272,6 @@ def cancel_link(_: Caller, given: Given[Link]) -> Answer:
 
 
 _SWITCH: Final[dict[str, Any]] = {
-    "resource": load_link,
-    "body": NoBody,
     "reply": replies.LINK,
     "errors": "NOT_SUPPORTED_BY_NETWORK LINK_ENDED LINK_BUSY PROVISIONING_ERROR",
     "invalid": {"status": "Unknown field."},
@@ -313,7 +301,6 @@ def reactivate_link(_: Caller, given: Given[Link]) -> Answer:
 
 @blueprint.operation(
     "GET /v1/links/<identifier>/qr",
-    resource=load_link,
     query=QrQuery,
     also={SVG: "<svg …", PNG: "PNG"},
     errors="LINK_ENDED NETWORK_UNAVAILABLE",
@@ -337,7 +324,6 @@ def read_link_qr(caller: Caller, given: Given[Link]) -> Response:
 
 @blueprint.operation(
     "POST /v1/links/<identifier>/handover",
-    resource=load_link,
     body=HandoverBody,
     key=True,
     reply=Shown(example("The address.", replies.Handover), 201),
@@ -366,14 +352,12 @@ def hand_over_link(_: Caller, given: Given[Link]) -> Answer:
     )
     base = reached(parts.settings.base)
     url = None if replayed else f"{base}{traveller.PATH}{address_of(made.id, secret)}"
-    shown = replies.Handover(url=url, expires_at=format_time(made.made.until))
     headers = {"Location": f"{base}/v1/links/{link.id}", **replay_headers(replayed)}
-    return Answer(shown, 201, headers)
+    return Answer(replies.Handover(url=url, expires_at=format_time(made.made.until)), 201, headers)
 
 
 @blueprint.operation(
     "DELETE /v1/links/<identifier>/handover",
-    resource=load_link,
     reply=example("It is gone.", replies.Handover, "NoHandover", url=None, expires_at=None),
 )
 def revoke_handover(_: Caller, given: Given[Link]) -> replies.Handover:
@@ -388,7 +372,6 @@ def revoke_handover(_: Caller, given: Given[Link]) -> replies.Handover:
 
 @blueprint.operation(
     "GET /v1/links/<identifier>/history",
-    resource=load_link,
     query=HistoryQuery,
     reply=example("A page of transactions.", TransactionPage),
     invalid={"per_page": "Must be a whole number from 1 to 100."},
@@ -408,7 +391,6 @@ def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
 
 @blueprint.operation(
     "GET /v1/links/<identifier>/network-status",
-    resource=load_link,
     query=StatusQuery,
     reply=example("The network status.", replies.NetworkStatus, meta=replies.LinkMeta),
     errors="NETWORK_UNAVAILABLE",
@@ -422,9 +404,8 @@ def read_network_status(_: Caller, given: Given[Link]) -> replies.NetworkStatus:
     Where it cannot be reached, what it said last is shown, and `meta.stale` is true.
     """
     found = given.parts.link_readings.status(given.found, live=given.query["live"])
-    shown = replies.show_status(given.found, found.status, cached=found.is_stored)
     given.stale = found.is_stale
-    return shown
+    return replies.show_status(given.found, found.status, cached=found.is_stored)
 
 
 _PARTLY: Final[tuple[str, str]] = ("4.50 USD has been refunded", "what was done before it stays")
@@ -433,7 +414,6 @@ _DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [id_of("activatio
 
 @plans_blueprint.operation(
     "PUT /v1/links/<identifier>/plans",
-    resource=load_link,
     body=LinkPlansBody,
     key=True,
     buys=True,
@@ -456,29 +436,20 @@ def change_link_plans(caller: Caller, given: Given[Link]) -> Answer:
     addition and the later ones are refunded, and the reply says what has been done. While another
     change of the link is open it waits 15 s, then it is `LINK_BUSY`.
     """
-    parts, link = given.parts, given.found
+    parts, link, body = given.parts, given.found, given.body
     wanted = ChangeRequest(
-        caller.organization_id,
-        link.id,
-        given.body["remove"],
-        given.body["add"],
-        given.key,
-        link.network,
+        caller.organization_id, link.id, body["remove"], body["add"], given.key, link.network
     )
     change, replayed = parts.link_plans.run(wanted, given.cause())
+    newest, headers = parts.log.get(Link, link.id), replay_headers(replayed)
+    amount, currency = format_amount(change.kept_micros), parts.settings.currency
     return show_read(
-        given,
-        parts.log.get(Link, link.id),
-        replies.ChangedLink,
-        replay_headers(replayed),
-        amount_charged=format_amount(change.kept_micros),
-        currency=parts.settings.currency,
+        given, newest, replies.ChangedLink, headers, amount_charged=amount, currency=currency
     )
 
 
 @plans_blueprint.operation(
     "GET /v1/links/<identifier>/topup-plans",
-    resource=load_link,
     query=TopupQuery,
     reply=example("The plans.", list[Plan], "TopupPlansReply"),
     errors="NETWORK_UNAVAILABLE",

@@ -80,7 +80,12 @@ def _open(address: str) -> Opened:
     parts = CURRENT.get().parts
     now, found = parts.gate.now(), load_handover(parts.log, address)
     if found is None:
-        _count_wrong()
+        # For who sends it, as wrong secrets of all clients count.
+        sender = caller_address(CURRENT.get().environ, parts.settings.trusted_proxies)
+        counted = [sha256(f"{PATH}\0{sender}".encode()).hexdigest()] * 2
+        if wait_s := parts.throttle.wait_s(*counted):
+            raise RateLimited(retry_after_s=wait_s)
+        parts.throttle.failed(*counted)
         raise NotFound
     admission = parts.handover_limits.admit(found.id, PER_MINUTE)
     if admission.is_over:
@@ -93,16 +98,6 @@ def _open(address: str) -> Opened:
     if not counts or not is_open or code is None:
         raise NotFound
     return found, link, organization, code
-
-
-def _count_wrong() -> None:
-    """Count an address that is none, for who sends it, as wrong secrets of all clients count."""
-    given = CURRENT.get()
-    sender = f"{PATH}\0{caller_address(given.environ, given.parts.settings.trusted_proxies)}"
-    counted = [sha256(sender.encode()).hexdigest()] * 2
-    if wait_s := given.parts.throttle.wait_s(*counted):
-        raise RateLimited(retry_after_s=wait_s)
-    given.parts.throttle.failed(*counted)
 
 
 def _picture(opened: Opened) -> Response:

@@ -12,9 +12,9 @@ from app.http.edge.input import (
     PageQuery,
     Query,
     Reads,
+    Text,
     WholeNumber,
     choice,
-    described,
     in_body,
     in_query,
     messages_shown,
@@ -60,8 +60,8 @@ class PhoneNumbers(Reads, fields.List[str]):
     Checked in one loop, because a field for each number would take longer than looking them up.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(fields.String(metadata={"pattern": PATTERN}), **kwargs)
+    def __init__(self, says: str, **kwargs: Any) -> None:
+        super().__init__(says, fields.String(metadata={"pattern": PATTERN}), **kwargs)
 
     def read(self, value: Any) -> list[Any]:
         if not isinstance(value, list):
@@ -88,17 +88,15 @@ def _errors(numbers: list[Any]) -> dict[Any, Any]:
     return found
 
 
-NUMBER = described("A number in E.164 form.", pattern=PATTERN, examples=[EXAMPLE])
+NUMBER: Any = {"pattern": PATTERN, "examples": [EXAMPLE]}
 AGE: Any = {
+    "says": "How many seconds old the answer may be; 0 asks the provider anew. Without it an "
+    "answer may be as old as this installation keeps them. It is a part of the request that an "
+    "`Idempotency-Key` stands for.",
     "highest": MAX_AGE_S,
     "lowest": 0,
     "wanted": NOT_AN_AGE,
-    "metadata": described(
-        "How many seconds old the answer may be; 0 asks the provider anew. Without it an answer "
-        "may be as old as this installation keeps them. It is a part of the request "
-        "that an `Idempotency-Key` stands for.",
-        examples=[0],
-    ),
+    "examples": [0],
 }
 
 
@@ -106,19 +104,16 @@ class QueryNumber(PhoneNumber):
     """A number in a query; decoding turns an unencoded `+` into a space."""
 
     def read(self, value: Any) -> str:
-        meant = f"+{value[1:]}" if value.startswith(" ") else value
-        return super().read(meant)
+        return super().read(f"+{value[1:]}" if value.startswith(" ") else value)
 
 
 class LookupQuery(Schema):
     """The number in the query."""
 
     phone_number = QueryNumber(
-        metadata=NUMBER
-        | {
-            "description": "A number in E.164 form; `+` is written `%2B`. It stands here or in the "
-            "body; where it stands in neither, the reply is 422."
-        }
+        "A number in E.164 form; `+` is written `%2B`. It stands here or in the body; where it "
+        "stands in neither, the reply is 422.",
+        **NUMBER,
     )
     max_age = WholeNumber(**AGE)
 
@@ -128,7 +123,7 @@ class LookupBody(Schema):
 
     example: ClassVar = {"phone_number": EXAMPLE}
 
-    phone_number = PhoneNumber(required=True, metadata=NUMBER)
+    phone_number = PhoneNumber("A number in E.164 form.", required=True, **NUMBER)
     max_age = JsonNumber(**AGE)
 
 
@@ -141,7 +136,7 @@ def read_number(given: Given[Any], body: bytes) -> None:
 
     A number in the query need not stand in the body, and is not read there.
     """
-    given.query = _read(_QUERY, in_query(_QUERY, given.sent_query))
+    given.query = _read(_QUERY, in_query(_QUERY, given))
     sent = in_body(body) if body else {}
     if "phone_number" in given.query:
         sent.pop("phone_number", None)
@@ -177,8 +172,7 @@ class BulkBody(Schema):
     example: ClassVar = {"phone_numbers": [EXAMPLE, "+14155552671"]}
 
     phone_numbers = PhoneNumbers(
-        required=True,
-        metadata=described("Numbers in E.164 form, all different.", minItems=1, uniqueItems=True),
+        "Numbers in E.164 form, all different.", required=True, minItems=1, uniqueItems=True
     )
 
 
@@ -200,10 +194,9 @@ class ResultsQuery(Query):
 class JobQuery(Query):
     """What of a job is asked for."""
 
-    shown = fields.String(
+    shown = Text(
+        "`summary`: without its items.",
         data_key="fields",
         validate=validate.Equal("summary", error=NOT_SUMMARY),
-        metadata=described(
-            "`summary`: without its items.", **one_of("JobFields", ["summary"], OR_EMPTY)
-        ),
+        **one_of("JobFields", ["summary"], OR_EMPTY),
     )

@@ -61,10 +61,8 @@ class JobItem(msgspec.Struct, gc=False):
     phone_number: PhoneNumber
     status: Annotated[
         str,
-        means(
-            "How far it is; a failed or cancelled item has been refunded.",
-            **one_of("JobItemStatus", ITEM_STATUSES, MORE_MAY_COME),
-        ),
+        means("How far it is; a failed or cancelled item has been refunded."),
+        means(**one_of("JobItemStatus", ITEM_STATUSES, MORE_MAY_COME)),
     ]
     result: Annotated[NumberResult | None, means("There when the item is completed, else null.")]
     error: Annotated[str | None, means("Why the item failed, else null.")]
@@ -82,10 +80,9 @@ class JobSummary(Shape):
         means(
             "`pending`: no item has ended; `processing`; `completed`, perhaps with failed items; "
             "`failed`: every item failed; `cancelled`: some were cancelled. The last three are "
-            "final.",
-            example="completed",
-            **one_of("JobStatus", STATUSES, MORE_MAY_COME),
+            "final."
         ),
+        means(example="completed", **one_of("JobStatus", STATUSES, MORE_MAY_COME)),
     ]
     total_count: Annotated[int, means("Numbers in the job.", example=2)]
     processed_count: Annotated[int, means("Items that have an answer or have failed.", example=2)]
@@ -180,8 +177,7 @@ def charge_of(row: JobCounts, refunded_micros: int) -> JobCharge | None:
     if row.transaction_id is None or row.currency is None:
         return None
     amount = format_amount(row.total_count * row.item_price_micros)
-    refunded = format_amount(refunded_micros)
-    return JobCharge(row.transaction_id, amount, row.currency, refunded)
+    return JobCharge(row.transaction_id, amount, row.currency, format_amount(refunded_micros))
 
 
 def _settle(

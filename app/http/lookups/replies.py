@@ -130,8 +130,7 @@ def lookup_reply(given: Given[Any], result: LookupResult) -> LookupReply:
         if price is None
         else Charge(price.transaction_id, format_amount(price.amount_micros), price.currency),
     )
-    facts = cast("NumberResult", result.facts)  # They have the same form.
-    return LookupReply(data=facts, meta=meta)
+    return LookupReply(data=cast("NumberResult", result.facts), meta=meta)  # Of the same form.
 
 
 ANSWER: Final = LookupReply(**example_of(LookupReply))

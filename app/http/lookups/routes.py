@@ -37,7 +37,6 @@ from app.http.lookups.input import (
 from app.http.lookups.replies import ANSWER, lookup_reply
 from app.security.authorization import Caller
 from domain import errors
-from domain.errors import NumberLookupDisabled
 from domain.lookups.bulk_job import BulkJob, BulkRequest
 from domain.lookups.single import LookupRequest, LookupResult
 from projections.models.jobs import STATUSES, JobCounts, row_of
@@ -46,7 +45,7 @@ from projections.models.jobs import STATUSES, JobCounts, row_of
 def require_lookup(caller: Caller, given: Given[None]) -> None:
     """Raise NumberLookupDisabled while lookups are off, for everybody or for the caller."""
     if not (given.parts.settings.number_lookup_enabled and caller.lookup_enabled):
-        raise NumberLookupDisabled
+        raise errors.NumberLookupDisabled
 
 
 LOOKUP = "/number-lookup"
@@ -54,7 +53,6 @@ POLL_S = "1"
 
 blueprint = Group(
     "Number lookup",
-    __name__,
     "lookup",
     description="Country, validity and carrier of phone numbers: one at once, or many as a "
     "job. When a lookup has a price, every answer is charged, also a repeated one.",
@@ -87,14 +85,10 @@ def look_up(caller: Caller, given: Given[None]) -> Commit:
     that cannot exist is an answer (`valid` is false) and is charged. Without an answer nothing is
     charged.
     """
-    parts, settings, sent = given.parts, given.parts.settings, given.body | given.query
+    parts, sent, owner = given.parts, given.body | given.query, caller.organization_id
+    currency, price_micros = parts.settings.currency, parts.prices.of_lookup(caller.price_micros)
     wanted = LookupRequest(
-        caller.organization_id,
-        sent["phone_number"],
-        given.parts.prices.of_lookup(caller.price_micros),
-        settings.currency,
-        given.key,
-        sent.get("max_age"),
+        owner, sent["phone_number"], price_micros, currency, given.key, sent.get("max_age")
     )
     lookups, arguments = parts.single_lookup, (wanted, given.cause())
 
@@ -149,29 +143,21 @@ def create_job(caller: Caller, given: Given[None]) -> Answer:
     The whole job is charged when it is accepted, and each item that fails is refunded. Poll it
     every 1 to 3 seconds until its status is `completed`, `failed` or `cancelled`.
     """
-    settings = given.parts.settings
-    wanted = BulkRequest(
-        caller.organization_id,
-        given.body["phone_numbers"],
-        given.parts.prices.of_lookup(caller.price_micros),
-        settings.currency,
-        given.key,
-    )
-    job, replayed = given.parts.bulk_jobs.accept(wanted, given.cause())
-    location = f"{reached(settings.numbers)}/number-lookup/bulk/{job.id}"
+    parts, numbers, owner = given.parts, given.body["phone_numbers"], caller.organization_id
+    currency, price_micros = parts.settings.currency, parts.prices.of_lookup(caller.price_micros)
+    wanted = BulkRequest(owner, numbers, price_micros, currency, given.key)
+    job, replayed = parts.bulk_jobs.accept(wanted, given.cause())
+    location = f"{reached(parts.settings.numbers)}/number-lookup/bulk/{job.id}"
     headers = {"Location": location, "Retry-After": POLL_S, **replay_headers(replayed)}
-    return Answer(
-        job_replies.JobAccepted(job.id, job_replies.charge_of(row_of(job), 0)), 202, headers
-    )
+    accepted = job_replies.JobAccepted(job.id, job_replies.charge_of(row_of(job), 0))
+    return Answer(accepted, 202, headers)
 
 
 @blueprint.operation(
     "GET /number-lookup/bulk",
     query=JobsQuery,
-    reply=Shown(
-        example("A page of jobs, newest first.", Page[job_replies.JobSummary], "JobPageReply"),
-        leads_to=link_to("read_job", job_id="/data/data/0/job_id"),
-    ),
+    reply=example("A page of jobs, newest first.", Page[job_replies.JobSummary], "JobPageReply"),
+    leads_to=link_to("read_job", job_id="/data/data/0/job_id"),
     invalid={"status": f"Must be one of: {', '.join(STATUSES)}."},
 )
 def list_jobs(caller: Caller, given: Given[None]) -> Page[job_replies.JobSummary]:

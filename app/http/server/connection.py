@@ -20,7 +20,6 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from app.http.edge import problems
 from app.http.edge.input import BODY_BYTES_MAX
-from app.http.edge.problems import Problem
 from app.http.server.loop import Environ
 from app.settings import HTTP_THREADS
 from domain.errors import Refused
@@ -52,7 +51,7 @@ _is_target = re.compile(
 Named = Mapping[bytes, Sequence[bytes]]  # The values of each header, by its name in lower case.
 
 
-def problem_of_head(method: str, target: bytes, version: str, named: Named) -> Problem | None:
+def problem_of_head(method: str, target: bytes, version: str, named: Named) -> Refused | None:
     """Say what is wrong with a head that the parser lets pass; None if nothing."""
     coding = named.get(b"transfer-encoding", ())
     if version not in {"1.0", "1.1"}:
@@ -131,7 +130,6 @@ class Load:
         self._connections_max = min(CONNECTIONS_MAX, _allow_files(FILES) // 2)
 
     def enter(self, connection: "Connection") -> None:
-        """Note that a connection waits."""
         if len(self.connections) > self._connections_max and self.waiting:
             next(iter(self.waiting)).transport.abort()
         self.waiting[connection] = None
@@ -414,7 +412,7 @@ class Connection(HttpToolsProtocol):
 
     def _problem_of(self, error: Exception, data: bytes) -> Refused:
         if isinstance(error.__context__, _Refused):
-            return cast("Problem", error.__context__.args[0])
+            return cast("Refused", error.__context__.args[0])
         is_method = isinstance(error, httptools.HttpParserInvalidMethodError)
         if is_method and not self._is_busy() and _REQUEST_LINE.match(data):
             return problems.NOT_IMPLEMENTED

@@ -103,8 +103,9 @@ class Gateway:
             await send(_start_of(reply.status, reply.headers))
             await send({"type": "http.response.body", "body": reply.body})
 
-    def expire(self) -> None:
-        """End work that has waited too long for its outcome."""
+    def on_second(self, connections: int) -> None:
+        """Count the connections, and end work that has waited too long for its outcome."""
+        self._loop_of().count(connections)
         now_s = time.monotonic()
         for pending, since_s in [*self._waiting.values()]:
             pending.expire(now_s - since_s)
@@ -141,21 +142,18 @@ class Gateway:
         """Return the reply of a probe that all its callers get for a while; one of them asks."""
         if route == LIVEZ:  # It asks nothing.
             return call.replies.again(ALIVE, route, call.environ)
-        since_s, shared = self._shared.get(route, (0.0, None))
-        if shared is not None and (not shared.done() or time.monotonic() - since_s < SHARED_S):
-            await asyncio.wait([shared])
-            reply = shared.result()
-            return reply and call.replies.again(reply, route, call.environ)
-        # It must suit all: as if asked with a GET that says nothing of its caller but its id.
-        environ, call.body = call.environ, b""
-        call.environ = {name: environ[name] for name in environ if not name.startswith(SAID)} | {
-            "REQUEST_METHOD": "GET",
-            "HTTP_X_REQUEST_ID": environ.get("HTTP_X_REQUEST_ID", ""),
-        }
-        shared = self._submit(None, call)
-        self._shared[route] = time.monotonic(), shared
+        environ, (since_s, shared) = call.environ, self._shared.get(route, (0.0, None))
+        is_old = shared is None or (shared.done() and time.monotonic() - since_s >= SHARED_S)
+        if shared is None or is_old:
+            # It must suit all: as if asked with a GET that says nothing of its caller but its id.
+            said = {name: environ[name] for name in environ if not name.startswith(SAID)}
+            own = {"HTTP_X_REQUEST_ID": environ.get("HTTP_X_REQUEST_ID", "")}
+            call.environ, call.body = {**said, **own, "REQUEST_METHOD": "GET"}, b""
+            shared = self._submit(None, call)
+            self._shared[route] = time.monotonic(), shared
         await asyncio.wait([shared])
-        return shared.result()
+        reply = shared.result()
+        return reply if is_old else reply and call.replies.again(reply, route, environ)
 
     async def _try(self, call: "_Call") -> Reply | None:
         """Answer on the loop; None: a thread must.

@@ -77,13 +77,12 @@ class Server(uvicorn.Server):
         loop_of: Callable[[], Loop],
         settings: Settings,
         finish_s: float,
-        shown: Callable[[int], object] = int,
     ) -> None:
-        """`loop_of` returns what answers now; `shown` is given each second how many are open."""
+        """`loop_of` returns what answers now."""
         self.addresses = [each.getsockname() for each in listeners]
         self._listeners, self.gateway = [*listeners], Gateway(loop_of, self.addresses[0])
         self.on_second: Callable[[], object] = lambda: None  # Called by the loop each second.
-        self._shown, load = shown, Load()
+        load = Load()
         self._is_over: Callable[[], bool] = bool
         limits = {"read_s": settings.request_read_s, "keep_alive_s": settings.keep_alive_s}
         config = uvicorn.Config(
@@ -119,9 +118,8 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Do what is to be done each second; tell whether it is over."""
         if counter % TICKS == 0:
-            self._shown(len(self.server_state.connections))
             self.on_second()
-            self.gateway.expire()
+            self.gateway.on_second(len(self.server_state.connections))
         return await super().on_tick(counter) or self._is_over()
 
     def _run(self) -> None:

@@ -23,13 +23,7 @@ from app.http.edge.callers import bearer_of
 from app.http.edge.errors import reply_of
 from app.http.edge.operation import Operation
 from app.http.edge.problems import TOKEN_PATH, retry_after
-from app.http.edge.request import (
-    CURRENT,
-    NO_SNIFF,
-    NO_STORE,
-    Given,
-    caller_address,
-)
+from app.http.edge.request import CURRENT, NO_SNIFF, NO_STORE, Given, caller_address
 from app.security.tokens import Claims
 from domain.blocking import WouldBlock
 from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
@@ -92,7 +86,7 @@ class Loop:
     ) -> None:
         settings = container.settings
         self.app, self._edge, self._started, self._probes = app, edge, started, probes
-        self._parts = container
+        self._parts, self.count = container, container.metrics.connections.set
         self._address = partial(caller_address, proxies=settings.trusted_proxies)
         paths = {TOKEN_PATH, *settings.further_token_paths}  # Refusals there have another shape.
         self._token_paths = paths | {settings.path_prefix + each for each in paths}

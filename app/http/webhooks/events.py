@@ -17,7 +17,7 @@ from marshmallow import ValidationError, fields
 from msgspec import Raw, Struct
 
 from app.bootstrap.container import Container
-from app.http.edge.input import Id, Names, Query, Reads, WholeNumber, described
+from app.http.edge.input import Id, Names, Query, Reads, WholeNumber
 from app.http.edge.operation import Group
 from app.http.edge.replies import Answer, example, mark_stale
 from app.http.edge.request import CURRENT, Given
@@ -42,7 +42,6 @@ WAITING_MAX, WAITING_OF_ONE_MAX = 1_000, 20
 WAITERS = "waiters"  # The key of `Waiters` among the extensions of the application.
 NOT_A_CURSOR = "Must be a `next` that your organization was given; leave it out to begin."
 ALL = (*TYPES, TEST)
-NOT_TYPES = f"Must be some of these, with commas between them: {', '.join(ALL)}."
 NOT_YOURS = "Is none of your endpoints."
 
 # Of each read model, by the number of an organization: of which types.
@@ -76,36 +75,28 @@ class EventQuery(Query):
     """Which events; an empty filter counts as absent."""
 
     after = Cursor(
+        "The `next` of the page before; without it the first event is the oldest.",
         load_default=lambda: 0,
-        metadata=described(
-            "The `next` of the page before; without it the first event is the oldest.",
-            anyOf=[{"type": "string", "pattern": "^[A-Za-z0-9_-]{20}$"}, OR_EMPTY],
-        ),
+        anyOf=[{"type": "string", "pattern": "^[A-Za-z0-9_-]{20}$"}, OR_EMPTY],
     )
     types = Names(
+        "Only of these types, with commas between them.",
         ALL,
-        NOT_TYPES,
+        f"Must be some of these, with commas between them: {', '.join(ALL)}.",
         load_default=lambda: (),
-        metadata=described(
-            "Only of these types, with commas between them.",
-            type="string",
-            pattern=f"^(({_NAMES})(,({_NAMES}))*)?$",
-            examples=["link.activated,job.finished"],
-        ),
+        type="string",
+        pattern=f"^(({_NAMES})(,({_NAMES}))*)?$",
+        examples=["link.activated,job.finished"],
     )
-    limit = WholeNumber(
-        LIMIT_MAX, load_default=100, metadata=described("How many events make a page.")
-    )
+    limit = WholeNumber("How many events make a page.", LIMIT_MAX, load_default=100)
     wait = WholeNumber(
+        "How many seconds a read at the end waits for an event.",
         WAIT_MAX_S,
         lowest=0,
         load_default=0,
-        metadata=described("How many seconds a read at the end waits for an event."),
     )
     webhook_id = Id(
-        metadata=described(
-            "An endpoint of yours, perhaps deleted: each `id` is then its `webhook-id` there."
-        )
+        "An endpoint of yours, perhaps deleted: each `id` is then its `webhook-id` there."
     )
 
 
@@ -122,10 +113,8 @@ class EventPage(Struct):
     data: list[PulledEvent]
     next: Annotated[
         str,
-        means(
-            "The `after` of the next read, also where there is no event.",
-            example="AQAAAAAAABJrd1Mog2qh",
-        ),
+        means("The `after` of the next read, also where there is no event."),
+        means(example="AQAAAAAAABJrd1Mog2qh"),
     ]
     has_more: Annotated[bool, means("Whether there are more by now.")]
 
@@ -227,7 +216,7 @@ class Waiter:
             self._given.give_back()
 
 
-blueprint = Group("Events", __name__, "webhooks", description=__doc__)
+blueprint = Group("Events", "webhooks", description=__doc__)
 
 
 @blueprint.operation(
@@ -260,15 +249,10 @@ def list_events(caller: Caller, given: Given[None]) -> Answer:
     last = found[:limit][-1].position if found else after
     shown = [each for each in found if each.position <= last]
     mark_stale(parts, parts.webhook_messages.name)
-    events = [
-        PulledEvent(
-            message_id(endpoint_id, each.stream_id, each.version, each.type), Raw(each.body)
-        )
-        for each in shown
-    ]
+    ids = [message_id(endpoint_id, it.stream_id, it.version, it.type) for it in shown]
+    events = [*map(PulledEvent, ids, (Raw(each.body) for each in shown))]
     page = EventPage(events, cursor_at(owner, last), len(found) > len(shown))
-    waits = query["wait"] and not events
-    return Answer(page, later=Waiter(given, until) if waits else None)
+    return Answer(page, later=Waiter(given, until) if query["wait"] and not events else None)
 
 
 def known_until(parts: Container) -> int | None:

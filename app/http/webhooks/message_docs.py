@@ -134,9 +134,7 @@ def schemas() -> dict[str, Any]:
 
     Also `Message`, which is one of them by its `type`.
     """
-    of_plan = {
-        each: {"description": _FIELDS[each][1], **_ID} for each in ("activation_id", "plan_id")
-    }
+    of_plan = {it: {"description": _FIELDS[it][1], **_ID} for it in ("activation_id", "plan_id")}
     found = {"ActivatedPlan": _object("One of the plans with which a link begins.", of_plan)}
     for name, (about, fields) in _TYPES.items():
         data, needed = {}, list[str]()

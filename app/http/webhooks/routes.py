@@ -6,26 +6,18 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final, get_args
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import Schema, ValidationError, validate
 from msgspec import Raw, Struct
 from msgspec.structs import asdict
 
 from app.http.accounts.input import NOT_A_TIME
 from app.http.accounts.input import Moment as TimeField
-from app.http.edge.input import (
-    NOT_A_FLAG,
-    Few,
-    Flag,
-    PageQuery,
-    choice,
-    described,
-    parse_id,
-)
+from app.http.edge.input import NOT_A_FLAG, Few, Flag, PageQuery, Text, choice, parse_id
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Answer, Page, example, part_of, replay_headers, show_page
 from app.http.edge.request import CURRENT, Given, reached
 from app.http.edge.schemas import example_of
-from app.http.links.input import Name, NoBody, check_url
+from app.http.links.input import Name, check_url
 from app.http.webhooks import message_docs
 from app.security.authorization import Caller
 from domain.errors import NotFound, RateLimited
@@ -187,35 +179,29 @@ class WebhookBody(Schema):
 
     example: ClassVar = {name: WEBHOOK.data[name] for name in ("url", "events", "description")}
 
-    url = fields.String(
+    url = Text(
+        "Where we POST to: an `https` URL with the port 443 whose name leads to public "
+        "addresses alone, in plain ASCII, without user and fragment.",
         required=True,
         validate=lambda url: check_url(
             url, allow_private=CURRENT.get().parts.settings.webhooks_allow_private
         ),
-        # The schema cannot say what is public.
-        metadata=described(
-            "Where we POST to: an `https` URL with the port 443 whose name leads to public "
-            "addresses alone, in plain ASCII, without user and fragment.",
-            format="uri",
-            maxLength=URL_CHARS_MAX,
-        ),
+        format="uri",  # The schema cannot say what is public.
+        maxLength=URL_CHARS_MAX,
     )
     events = Few(
-        fields.String(
-            validate=validate.OneOf([*TYPES], error=NOT_A_TYPE),
-            metadata=one_of("WebhookEventType", TYPES),
+        "The types to be told of; null: all but those that are sent only where they are named: "
+        f"{', '.join(sorted(NAMED_ONLY))}.",
+        Text(
+            validate=validate.OneOf([*TYPES], error=NOT_A_TYPE), **one_of("WebhookEventType", TYPES)
         ),
-        len(TYPES),
-        {len(TYPES): [TWICE]},
-        TWICE,
+        most=len(TYPES),
+        too_many={len(TYPES): [TWICE]},
+        same=TWICE,
         allow_none=True,
         validate=validate.Length(min=1, error=NO_TYPE),
-        metadata=described(
-            "The types to be told of; null: all but those that are sent only where they are named: "
-            f"{', '.join(sorted(NAMED_ONLY))}.",
-            minItems=1,
-            uniqueItems=True,
-        ),
+        minItems=1,
+        uniqueItems=True,
     )
     description = Name("Your own words for it, without control characters; blank or null: none.")
 
@@ -225,21 +211,10 @@ class WebhookChanges(WebhookBody):
 
     example: ClassVar = {"enabled": True}
 
-    enabled = Flag(
-        metadata=described(
-            "Whether it is told what happens. What happened meanwhile is not made up for."
-        )
-    )
+    enabled = Flag("Whether it is told what happens. What happened meanwhile is not made up for.")
 
     def __init__(self) -> None:
         super().__init__(partial=True)
-
-
-blueprint = Group("Webhooks", __name__, "webhooks", description=__doc__)
-
-blueprint.webhooks, blueprint.schemas = message_docs.webhooks(), message_docs.schemas()
-
-_CHANGED: Final = RateLimited(CHANGED, retry_after_s=3_600)
 
 
 def load_webhook(caller: Caller, given: Given[Any], webhook_id: str) -> WebhookEndpoint:
@@ -257,6 +232,13 @@ def load_delivery(caller: Caller, given: Given[Any], webhook_id: str, delivery_i
     if found is None:
         raise NotFound
     return found
+
+
+blueprint = Group("Webhooks", "webhooks", description=__doc__)
+blueprint.loaders |= {"webhook_id": load_webhook, "delivery_id": load_delivery}
+blueprint.webhooks, blueprint.schemas = message_docs.webhooks(), message_docs.schemas()
+
+_CHANGED: Final = RateLimited(CHANGED, retry_after_s=3_600)
 
 
 @blueprint.operation(
@@ -283,23 +265,19 @@ def create_webhook(caller: Caller, given: Given[None]) -> Answer:
     what you are told. An organization has at most 10 endpoints.
     """
     given.parts.webhook_key.require()  # Without the key there is no secret to show.
-    body = given.body
-    facts = (body["url"], body.get("description"), body.get("events"), given.key)
-    endpoint, replayed = given.parts.webhooks.register(
-        Draft(caller.organization_id, *facts), given.cause()
-    )
+    owner, body = caller.organization_id, given.body
+    wanted = Draft(owner, body["url"], body.get("description"), body.get("events"), given.key)
+    endpoint, replayed = given.parts.webhooks.register(wanted, given.cause())
     headers = {"Location": _location(endpoint.id), **replay_headers(replayed)}
     return Answer(_with_secret(endpoint, endpoint.secrets[0]), 201, headers)
 
 
 @blueprint.operation(
     "GET /v1/webhooks",
-    reply=Shown(
-        example(
-            "All endpoints, oldest first.", [WEBHOOK.data], "WebhookListReply", of=list[Webhook]
-        ),
-        leads_to=link_to("read_webhook", webhook_id="/data/0/id"),
+    reply=example(
+        "All endpoints, oldest first.", [WEBHOOK.data], "WebhookListReply", of=list[Webhook]
     ),
+    leads_to=link_to("read_webhook", webhook_id="/data/0/id"),
 )
 def list_webhooks(caller: Caller, given: Given[None]) -> list[Webhook]:
     """List your endpoints, oldest first.
@@ -309,7 +287,7 @@ def list_webhooks(caller: Caller, given: Given[None]) -> list[Webhook]:
     return [*filter(None, map(_shown, given.parts.webhooks.all(caller.organization_id)))]
 
 
-@blueprint.operation("GET /v1/webhooks/<webhook_id>", resource=load_webhook, reply=WEBHOOK)
+@blueprint.operation("GET /v1/webhooks/<webhook_id>", reply=WEBHOOK)
 def read_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Webhook:
     """Read an endpoint.
 
@@ -320,7 +298,6 @@ def read_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Webhook:
 
 @blueprint.operation(
     "PATCH /v1/webhooks/<webhook_id>",
-    resource=load_webhook,
     body=WebhookChanges,
     reply=WEBHOOK,
     invalid={"enabled": NOT_A_FLAG},
@@ -332,8 +309,7 @@ def change_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Webhook:
     What is left out stays as it is. One that was disabled is told what happens after it was
     enabled again.
     """
-    changes = Changes(**given.body)
-    return _known(given.parts.webhooks.change(given.found, changes, given.cause()))
+    return _known(given.parts.webhooks.change(given.found, Changes(**given.body), given.cause()))
 
 
 @blueprint.operation(
@@ -351,12 +327,7 @@ def delete_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Removed:
 
 
 @blueprint.operation(
-    "POST /v1/webhooks/<webhook_id>/rotate-secret",
-    resource=load_webhook,
-    body=NoBody,
-    key=True,
-    reply=WITH_SECRET,
-    examples=[_CHANGED],
+    "POST /v1/webhooks/<webhook_id>/rotate-secret", key=True, reply=WITH_SECRET, examples=[_CHANGED]
 )
 def rotate_webhook_secret(_: Caller, given: Given[WebhookEndpoint]) -> Answer:
     """Give an endpoint a new secret.
@@ -371,24 +342,18 @@ def rotate_webhook_secret(_: Caller, given: Given[WebhookEndpoint]) -> Answer:
 
 
 @blueprint.operation(
-    "POST /v1/webhooks/<webhook_id>/test",
-    resource=load_webhook,
-    body=NoBody,
-    reply=Shown(ACCEPTED, 202),
-    errors="WEBHOOK_DISABLED",
+    "POST /v1/webhooks/<webhook_id>/test", reply=Shown(ACCEPTED, 202), errors="WEBHOOK_DISABLED"
 )
 def send_test_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Answer:
     """Tell an endpoint a `webhook.test`.
 
     Whatever types it is told of. It is sent once; what came of it stands in the deliveries.
     """
-    made = given.parts.webhooks.test(given.found, given.cause())
-    return _accepted(given.found.id, Asked(made))
+    return _accepted(given.found.id, Asked(given.parts.webhooks.test(given.found, given.cause())))
 
 
 @blueprint.operation(
     "GET /v1/webhooks/<webhook_id>/deliveries",
-    resource=load_webhook,
     query=DeliveryQuery,
     reply=example(
         "A page of deliveries.", DeliveryPage, data=[example_of(WebhookDelivery, error=None)]
@@ -409,7 +374,6 @@ def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[Webho
 
 @blueprint.operation(
     "GET /v1/webhooks/<webhook_id>/deliveries/<delivery_id>",
-    resource=load_delivery,
     reply=example("The delivery, with what is sent.", DeliveryWithBody, error=None),
 )
 def read_delivery(_: Caller, given: Given[Delivery]) -> DeliveryWithBody:
@@ -422,7 +386,6 @@ def read_delivery(_: Caller, given: Given[Delivery]) -> DeliveryWithBody:
 
 @blueprint.operation(
     "POST /v1/webhooks/<webhook_id>/redeliver",
-    resource=load_webhook,
     body=RedeliverBody,
     key=True,
     reply=Shown(example("They will be delivered within seconds.", AskedAgain, has_more=False), 202),
@@ -451,8 +414,6 @@ def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
 
 @blueprint.operation(
     "POST /v1/webhooks/<webhook_id>/deliveries/<delivery_id>/redeliver",
-    resource=load_delivery,
-    body=NoBody,
     key=True,
     reply=Shown(ACCEPTED, 202),
     errors="WEBHOOK_DISABLED",

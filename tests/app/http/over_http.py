@@ -13,7 +13,7 @@ from werkzeug.datastructures import Headers
 from werkzeug.wrappers import Request
 
 from app.bootstrap.container import Container
-from app.http.application import Bridge, create_server
+from app.http.application import Bridge
 from app.http.server.listening import Server, bind, listen
 from tests.app.http.service import DescribedClient, Service, Tenant
 
@@ -46,7 +46,7 @@ def serving(container: Container, *, many: bool = False, finish_s: float = 10.0)
     """Serve the application of a container; lends the port."""
     bridge = Bridge(many=many)
     bridge.use(container)
-    with running(create_server(bridge, listeners(), finish_s)) as port:
+    with running(Server(listeners(), lambda: bridge.loop, container.settings, finish_s)) as port:
         yield port
 
 
@@ -57,7 +57,7 @@ class Behind:
         self.service, self.stack = service, ExitStack()
         self.bridge = Bridge(many=many)
         self.bridge.use(service.container)
-        self.server = create_server(self.bridge, listeners(), 10)
+        self.server = Server(listeners(), lambda: self.bridge.loop, service.container.settings, 10)
         self.port = self.stack.enter_context(running(self.server))
 
     def leave_to_threads(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,15 +42,15 @@ class Served:
     """A server in a thread; requests of `/wait` are answered when `go` is set, in two parts."""
 
     def __init__(self, read_s: Any = 20, keep_alive_s: Any = 75) -> None:
-        self.go = Event()
-        self.at_work = 0
+        self.go, self.at_work = Event(), 0
         opened, self.running = listeners(), ExitStack()
         self.open, self.counted = list[int](), list[object]()
         settings = replace(Settings.from_env({}), request_read_s=read_s, keep_alive_s=keep_alive_s)
         container = Container(replace(settings, metrics_port=1))
         loop = ByQuery(container, self._answer, probes={LIVEZ: LIVEZ})
         container.metrics.answered = lambda *each: self.counted.append(each)  # type: ignore[method-assign]  # To look on.
-        self.server = Server(opened, lambda: loop, settings, 10, self.open.append)
+        loop.count = self.open.append
+        self.server = Server(opened, lambda: loop, settings, 10)
         self.port = self.running.enter_context(running(self.server))
 
     def close(self) -> None:
