@@ -77,6 +77,7 @@ class MonthlyFee(Refundable):
         )
 
     def record_charged(self, cause: Cause) -> None:
+        """Note that the wallet has paid; saved together with the charge."""
         assert not self.is_charged, self.id
         self.record(self.Charged, cause, month=self.due.month, price=self.due.price)
 

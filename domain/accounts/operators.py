@@ -98,10 +98,12 @@ class Operator(Root):
         return self.key.actor == self.actor
 
     def rotate_key(self, key_hash: str, cause: Cause) -> None:
+        """Replace the key; the one before it is refused at once."""
         self._refuse_revoked()
         self.record(self.KeyRotated, cause, key_hash=key_hash)
 
     def rehash_key(self, old_hash: str, key_hash: str, cause: Cause) -> None:
+        """Keep the key under a newer pepper, unless it has been replaced meanwhile."""
         if old_hash == self.key_hash and not self.revoked:
             self.record(self.KeyRehashed, cause, key_hash=key_hash)
 

@@ -176,6 +176,7 @@ class Organization(Root):
             self.record(events[status], cause)
 
     def change_price(self, price_micros: int | None, cause: Cause) -> None:
+        """Set its own price per lookup; None returns to the general price."""
         if price_micros != self.price_micros:
             self.record(self.PriceChanged, cause, price_micros=price_micros)
 
@@ -209,10 +210,12 @@ class Organization(Root):
             )
 
     def set_rate_limit(self, per_minute: int | None, cause: Cause) -> None:
+        """Set how many requests a minute it may send; None returns to the general limit."""
         if per_minute != self.rate_limit_per_minute:
             self.record(self.RateLimitSet, cause, per_minute=per_minute)
 
     def set_spending_limit(self, limit_micros: int | None, cause: Cause) -> None:
+        """Set what it may spend in a month; None lets it spend all that it has."""
         if limit_micros != self.spending_limit_micros:
             self.record(self.SpendingLimitSet, cause, limit_micros=limit_micros)
 
@@ -335,6 +338,7 @@ class ApiClient(Root):
         )
 
     def rehash_secret(self, old_hash: str, secret_hash: str, cause: Cause) -> None:
+        """Keep a secret under a newer pepper, unless it has been replaced meanwhile."""
         if old_hash in self.secret_hashes:
             self.record(self.SecretRehashed, cause, old_hash=old_hash, secret_hash=secret_hash)
 

@@ -716,6 +716,7 @@ class Link(Refundable):
         )
 
     def request_status(self, status: LinkStatus, until: datetime, cause: Cause) -> None:
+        """State the intent before the network is told to suspend or resume."""
         attempt = getattr(self.open_call, "attempt", 0) + 1
         self.record(Link.StatusRequested, cause, status=status, attempt=attempt, until=until)
 

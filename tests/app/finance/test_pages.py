@@ -41,9 +41,11 @@ def test_a_refund_leads_to_its_charge_and_back(shop: Shop) -> None:
     told = shop.get(charge)
     assert refund in told
     assert "0.005 of the charge is left" in told
-    for kind, is_charge in (("lookup", True), ("deposit", False)):
-        story = shop.get(ROW.findall(shop.get(f"/transactions?kind={kind}"))[0])
+    for kind, is_charge in (("deposit", False), ("lookup", True)):
+        story = shop.get(ROW.findall(shop.get(f"/transactions?kind={kind}"))[-1])
         assert ("Nothing of it was refunded" in story) == is_charge
+    # Two organizations have looked up at that moment; nothing of another moment is shown.
+    assert story.count('class="place"') == 4
 
 
 def test_what_an_operator_did_names_the_operator(shop: Shop) -> None:
