@@ -22,10 +22,10 @@ from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
+    Parser,
     in_path,
     parse_json,
     read_body,
-    read_input,
 )
 from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
@@ -117,8 +117,9 @@ class Operation:
         self.parameters = frozenset(each.data_key or name for name, each in fields.items())
         self.is_strict = self.buys or (self.group.strict and method != READ)
         self.described = self._described()
+        self._read = self._reading(_set_parts)
         # The decorators of flask-smorest wrap a function; this one only looks like theirs.
-        documented = self.group.doc(**self.described)(self._with_input(view))
+        documented = self.group.doc(**self.described)(self._reading(view))
         serve = update_wrapper(partial(self._serve), documented)
         named = [*map(in_path, ids)]
         self.group.add_url_rule(self.route, self.name, serve, methods=[method], parameters=named)
@@ -157,21 +158,21 @@ class Operation:
             parse_json(read_body(given.environ))  # Reading a link may ask the network.
         if self.is_strict:
             _refuse_unknown(given)
-        (self.read_on_loop or partial(read_input, schemas=self.inputs))(given, body)
+        (self.read_on_loop or self._read)(given, body)
         given.refuse_over_limit()
         return caller, given
 
-    def _with_input(self, view: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a view of which flask-smorest documents the input; it takes no part in reading."""
+    def _reading(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that reads the input by flask-smorest, and takes each part by name."""
         for name, schema in reversed([*self.inputs.items()]):
+            facts: dict[str, Any] = {"location": "json" if name == "body" else name}
+            arguments: Callable[..., Any] = self.group.ARGUMENTS_PARSER.use_args
             if schema.fields:  # Else it takes nothing, and the document says nothing of it.
-                view = self.group.arguments(
-                    schema,
-                    location="json" if name == "body" else name,
-                    required=self.read_on_loop is None and bool(schema.validate({})),
-                    example=getattr(schema, "example", None),
-                )(view)
-        return view
+                facts["required"] = self.read_on_loop is None and bool(schema.validate({}))
+                facts["example"] = getattr(schema, "example", None)
+                arguments = self.group.arguments
+            function = arguments(schema, arg_name=name, **facts)(function)
+        return function
 
     def _serve(self, **path: str) -> Response:
         """Answer a request in a thread."""
@@ -275,6 +276,8 @@ class Group(flask_smorest.Blueprint):
     bodies of that.
     """
 
+    ARGUMENTS_PARSER = Parser()
+
     def __init__(
         self, name: str, scope: str | None = None, *, description: str, strict: bool = False
     ) -> None:
@@ -294,3 +297,8 @@ def _refuse_unknown(given: Given[Any]) -> None:
         known = ", ".join(sorted(given.operation.parameters)) or "none"
         given.operation = None  # What is refused is not ignored.
         raise ValidationFailed({name: [UNKNOWN_PARAMETER.format(known)] for name in unknown})
+
+
+def _set_parts(given: Given[Any], _: bytes, **sent: dict[str, Any]) -> None:
+    for name, part in sent.items():
+        setattr(given, name, part)

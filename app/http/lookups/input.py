@@ -136,7 +136,7 @@ def read_number(given: Given[Any], body: bytes) -> None:
 
     A number in the query need not stand in the body, and is not read there.
     """
-    given.query = _read(_QUERY, in_query(_QUERY, given))
+    given.query = _read(_QUERY, in_query(_QUERY, given.sent_query))
     sent = in_body(body) if body else {}
     if "phone_number" in given.query:
         sent.pop("phone_number", None)
