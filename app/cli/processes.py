@@ -19,7 +19,6 @@ from app.settings import Settings, WrongSetting
 from app.watch import tracing
 from app.watch.logging import configure_logging
 from domain.accounts.currency import Currency
-from domain.accounts.operator_acts import OperatorAct
 
 # Honcho sets it for each process: the name in the Procfile and the number of the copy.
 SUPERVISED = "HONCHO_PROCESS_NAME"
@@ -122,8 +121,5 @@ def _adopt(session: Session) -> list[dict[str, Any]]:
     Currency(parts.log, wanted.currency).check()
     before = parts.shared_settings.recorded()
     after = {**before, **SharedSettings(parts.notes, wanted, parts.role).own}
-    changed = ", ".join(f"{it}={after[it]}" for it in after if after[it] != before.get(it))
-    if changed and not parts.gate.is_held():  # The log of a held copy stays as it is.
-        parts.log.append(OperatorAct.of("settings.adopted", changed, cause))
     parts.shared_settings.record(after, cause.at)
     return [{"setting": it, "before": before.get(it), "recorded": after[it]} for it in after]

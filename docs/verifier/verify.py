@@ -512,7 +512,7 @@ BY_OTHERS_TOO = {  # And then without an actor.
     "audit": "month.closed",
 }
 ACTS = {"key.renewed": "keys", "key.revoked": "keys", "installation.released": "keys"}
-ACTS.update({"tree.rebuilt": "audit", "checkpoint.signed": "audit", "settings.adopted": "keys"})
+ACTS.update({"tree.rebuilt": "audit", "checkpoint.signed": "audit"})
 ASKED = {topic: right for right, all_of in RIGHTS.items() for topic in all_of.split()}
 SHARED = {topic: right for right, all_of in BY_OTHERS_TOO.items() for topic in all_of.split()}
 JUDGED = {*ASKED, *SHARED, "operator_act.done", "operator.key_rehashed", "proposal.used"}

@@ -2,7 +2,7 @@
 
 Such an act changes files or own stores and no aggregate, so without an event nobody would know of
 it. The event is appended as the last step, after the act itself, except where the act says another
-order: of a tree, a checkpoint and settings it comes first, so that none is done unrecorded.
+order: `tree.rebuilt` and `checkpoint.signed` come first, so neither is ever done unrecorded.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,6 @@ Act = Literal[
     "checkpoint.signed",
     "installation.held",
     "installation.released",
-    "settings.adopted",
 ]
 
 
@@ -31,7 +30,7 @@ class OperatorAct(Root):
     TOPIC = "operator_act"
 
     class Done(Created, ByOperator):
-        """`subject` says to what: kind and id of a key, the settings, the head that is signed.
+        """`subject` says to what: kind and id of a key, the head of the log that is signed.
 
         It never holds a secret or anything personal.
         """

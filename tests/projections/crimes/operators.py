@@ -411,7 +411,6 @@ CRIMES: Crimes = [
     (lambda f: booked(staffed(f), 5, replace(by(f, None), request_id="serve-demo")), MONEY),
     (lambda f: suspended(staffed(f), 1), MONEY),
     (lambda f: write(staffed(f), OperatorAct.of("key.renewed", "k", by(f, 2))), KEYS),
-    (lambda f: write(staffed(f), OperatorAct.of("settings.adopted", "s", by(f, 2))), KEYS),
     (lambda f: write(staffed(f), Proposal.of(by(f, 2), "operator", may=[])), KEYS),
     (lambda f: write(staffed(f), Proposal.of(by(f, "os:root"), "limit")), KEYS),
     (lambda f: prices_set(staffed(f), by(f, 2)), CATALOGUE),
