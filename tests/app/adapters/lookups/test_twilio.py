@@ -64,6 +64,15 @@ def test_an_invalid_number_is_an_answer_with_its_reason() -> None:
         assert found.details == Details(errors=(error,))
 
 
+def test_what_makes_no_sense_in_an_answer_is_left_out_of_it() -> None:
+    odd = {"national_format": {}, "validation_errors": ["TOO_SHORT", {}]}
+    told = resource(NUMBER, **{**US, **odd}, line_type_intelligence=line("mobile", name=[1]))
+    carrier = Carrier(None, "mobile")
+    assert read(told).facts == NumberFacts(NUMBER, valid=True, country_code="US", carrier=carrier)
+    with pytest.raises(NotAnswered):
+        read({**told, "valid": {}})
+
+
 WORDS = (
     "landline=landline mobile=mobile fixedVoip=voip nonFixedVoip=voip tollFree=toll_free uan=uan"
 )
