@@ -65,7 +65,7 @@ class Accounts:
     def register_organization(
         self, cause: Cause, *, with_wallet: bool, **facts: Any
     ) -> Organization:
-        """Register an organization, perhaps with an empty wallet in the same commit."""
+        """Register one with `facts` of `Organization.register`, perhaps with an empty wallet."""
         new, code = self.new_id(), self.currency.code
 
         def register() -> list[Root]:
@@ -244,6 +244,7 @@ class Accounts:
         client = self.log.get(ApiClient, ApiClient.id_of(client_id), f"client {client_id}")
         return self.log.update(client, change)
 
+    @retried
     def open_wallet(self, organization_id: UUID, cause: Cause) -> Wallet:
         """Open the wallet of an organization, unless it has one."""
         limit_micros = self._organization(organization_id).spending_limit_micros

@@ -1,17 +1,21 @@
 """`wallet`: money in, corrections, refunds, play money, and what is refused."""
 
 from contextlib import closing, redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from app.http.links.qr import as_png
-from domain.accounts.wallet import SANDBOX_DEPOSIT
+from domain.accounts.currency import Currency
+from domain.accounts.wallet import SANDBOX_DEPOSIT, wallet_id
 from domain.cause import Cause, utc_now
 from tests.app.cli.shell import Shell
 from tests.docs.verifier import verify
+from tests.installation import Process
 
 
 @pytest.mark.parametrize(
@@ -42,6 +46,22 @@ def test_an_organization_may_have_all_for_nothing_and_spend_nothing(
 def test_a_wallet_is_opened_once_by_a_command_that_is_repeated(shell: Shell) -> None:
     line = ("org", "set", shell.new_organization("--no-wallet"), "--wallet", "--price", "1")
     assert shell.json(*line) == shell.json(*line)
+
+
+def test_a_wallet_that_another_opens_meanwhile_is_shown(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accounts, cause, append = process.accounts, process.cause(), Currency.append
+    facts = {"name": "A", "price_micros": None, "monthly_link_fee_micros": 0}
+    its = accounts.register_organization(cause, with_wallet=False, **facts).id
+
+    def late(self: Currency, make: Any, by: Cause) -> None:
+        monkeypatch.undo()
+        accounts.open_wallet(its, replace(cause, request_id="another"))
+        append(self, make, by)
+
+    monkeypatch.setattr(Currency, "append", late)
+    assert accounts.open_wallet(its, cause).id == wallet_id(its)
 
 
 def refuse_each(shell: Shell, organization: UUID, option: str, *wrong: object) -> None:
