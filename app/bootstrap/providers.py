@@ -172,12 +172,23 @@ BY_ORDER = frozenset({"airalo", "esimgo"})
 # The column names in the invoices of providers, see docs/providers. Options of the command name the
 # columns of other files.
 INVOICES: Mapping[str, Mapping[str, str]] = {
-    name: dict(zip(("reference", "amount", "currency_column", "by"), columns, strict=False))
-    for name, columns in {
-        "twilio": ("start_date", "price", "price_unit", "day"),
-        "telnyx": ("start_date", "total_cost", "currency", "month"),
-        "esimgo": ("orderReference", "total", "currency"),
-    }.items()
+    "twilio": {
+        "by": "day",
+        "reference": "start_date",
+        "amount": "price",
+        "currency_column": "price_unit",
+    },
+    "telnyx": {
+        "by": "month",
+        "reference": "start_date",
+        "amount": "total_cost",
+        "currency_column": "currency",
+    },
+    "esimgo": {
+        "reference": "orderReference",
+        "amount": "total",
+        "currency_column": "currency",
+    },
 }
 
 

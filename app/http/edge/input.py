@@ -23,7 +23,7 @@ from app.http.edge.schemas import OR_EMPTY
 from domain import strict_json
 from domain.errors import NotFound, ValidationFailed
 from domain.links.esim import ICCID_FORM
-from projections.engine.shape import id_of, one_of
+from projections.engine.shape import NAME, OR, id_of, one_of
 
 BODY_BYTES_MAX = 1024 * 1024
 MEMBERS_MAX = 100  # Of an object in a body; ours have at most six.
@@ -35,9 +35,10 @@ NOT_A_LIST = "Not a valid list."
 NOT_A_FLAG = "Must be true or false."
 TOO_MANY_MEMBERS = f"No object may have more than {MEMBERS_MAX} members."
 
-OF_MARSHMALLOW: Final = {
-    *("required", "allow_none", "validate", "load_default", "data_key", "error_messages"),
-    *("truthy", "falsy"),
+# Words of a field that the document has; others are marshmallow's, which refuses a misspelt one.
+OF_DOCUMENT: Final = {
+    *("anyOf", "default", "enum", "examples", "format", "maxItems", "maxLength", "maximum"),
+    *("minItems", "minimum", "pattern", "type", "uniqueItems", NAME, OR),
 }
 _parsing_large = Lock()
 
@@ -89,15 +90,15 @@ def parse_id(text: str) -> UUID:
 class Reads(fields.Field[Any]):
     """Before a field of marshmallow: `read` makes something of a value, and needs nothing else.
 
-    The document `says` what it is, and has all that marshmallow does not take.
+    The document `says` what it is, and has what is `OF_DOCUMENT`.
     """
 
     def __init__(
         self, says: str = "", *given: Any, form: Mapping[str, Any] = {}, **kwargs: Any
     ) -> None:
-        own = {name: kwargs.pop(name) for name in OF_MARSHMALLOW & kwargs.keys()}
-        about = {**form, **({"description": says} if says else {}), **kwargs}
-        super().__init__(*given, metadata=about, **own)
+        words = {name: kwargs.pop(name) for name in [*kwargs] if name in OF_DOCUMENT}
+        about = {**form, **({"description": says} if says else {}), **words}
+        super().__init__(*given, metadata=about, **kwargs)
 
     def read(self, value: Any) -> Any:
         """Return what the field itself makes of a value."""

@@ -10,6 +10,7 @@ from marshmallow import ValidationError
 from phonenumbers import SUPPORTED_REGIONS, is_mobile_number_portable_region
 
 from app.http.docs import GUIDES
+from app.http.edge.input import Text
 from app.http.links.input import LinkPlansBody
 from app.http.lookups.replies import Carrier as CarrierReply
 from app.http.lookups.replies import NumberResult
@@ -346,3 +347,8 @@ def test_generators_read_a_file_as_text_whatever_its_format(document: dict[str, 
     assert "application/json" in types
     transactions = document["paths"]["/v1/transactions"]["get"]["responses"]["200"]["content"]
     assert [*transactions] == ["application/json", "text/csv"]
+
+
+def test_a_misspelt_word_of_a_field_ends_the_start() -> None:
+    with pytest.raises(TypeError, match="requird"):
+        Text("A number.", requird=True)
