@@ -76,8 +76,9 @@ from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Clock, utc_now
 from domain.errors import NotPossible
 from domain.limiter import Limiter, OpenItems
+from domain.links.buying import as_sold
 from domain.links.change_plans import LinkPlans
-from domain.links.create import LinkCreate, ProvisioningRules, as_sold
+from domain.links.create import LinkCreate, ProvisioningRules
 from domain.links.failing import Failing
 from domain.links.importing import LinkImport
 from domain.links.link import Link

@@ -15,14 +15,13 @@ from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Cause, Clock
 from domain.errors import Conflict, LinkBusy, Refused, ValidationFailed, refuse_other
 from domain.links.bought_plan import BoughtPlan
-from domain.links.create import (
+from domain.links.buying import (
     INCOMPATIBLE,
     NOT_ACCEPTED,
     OTHER_NETWORK,
     UNKNOWN,
     Offers,
     Play,
-    ProvisioningRules,
     as_sold,
     attempts_of,
     buy,
@@ -30,6 +29,7 @@ from domain.links.create import (
     check_funds,
     payer_of,
 )
+from domain.links.create import ProvisioningRules
 from domain.links.failing import Failing, purchase, refusal_of_change
 from domain.links.link import Link
 from domain.links.networks import Networks

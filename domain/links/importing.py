@@ -17,7 +17,7 @@ from domain.catalogue.plan import SIMULATED, PlanTerms, SponsorProfile
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.links.bought_plan import TakenOver
-from domain.links.create import buy
+from domain.links.buying import buy
 from domain.links.esim import Esim
 from domain.links.link import Link, named
 from domain.links.network import ActivationCode

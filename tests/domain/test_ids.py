@@ -10,7 +10,7 @@ from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.organization import ApiClient
 from domain.accounts.wallet import Deposit, wallet_id
 from domain.ids import derive_id
-from domain.links.create import attempt_id
+from domain.links.buying import attempt_id
 from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange

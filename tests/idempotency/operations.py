@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.errors import IncompleteNetworkAnswer, NumberLookupUnavailable, ProvisioningError
-from domain.links.create import attempt_id
+from domain.links.buying import attempt_id
 from domain.links.link import Link
 from domain.links.network import NoEndpoint
 from domain.links.plan_change import PlanChange

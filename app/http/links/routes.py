@@ -53,8 +53,9 @@ from app.security.authorization import Caller
 from domain import errors
 from domain.catalogue.plan import SIMULATED
 from domain.ids import derive_id
+from domain.links.buying import INCOMPATIBLE, UNKNOWN
 from domain.links.change_plans import NOT_THERE, OFFER_S, ChangeRequest
-from domain.links.create import INCOMPATIBLE, UNKNOWN, LinkRequest
+from domain.links.create import LinkRequest
 from domain.links.failing import refusal_of_link
 from domain.links.handover import SECRET_BYTES, address_of, hand_over
 from domain.links.link import HANDED_OVER, RENAMED, Link

@@ -31,8 +31,8 @@ from app.http.lookups.input import MAX_AGE_S, is_e164
 from app.http.webhooks.events import NOT_A_CURSOR, NOT_YOURS
 from domain.cause import utc_now
 from domain.errors import IdempotencyKeyReused
+from domain.links.buying import INCOMPATIBLE, UNKNOWN
 from domain.links.change_plans import NOT_THERE
-from domain.links.create import INCOMPATIBLE, UNKNOWN
 from domain.links.networks import NOT_SOLD
 from domain.months import month_of
 from domain.webhooks import destination

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.errors import IdempotencyKeyReused
-from domain.links.create import USED_UP, last_attempt
+from domain.links.buying import USED_UP, last_attempt
 
 
 def test_the_newest_attempt_is_found_however_many_there_are() -> None:

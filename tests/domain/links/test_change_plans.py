@@ -13,7 +13,7 @@ from domain.errors import (
     ServiceUnavailable,
     ValidationFailed,
 )
-from domain.links.create import NOT_ACCEPTED
+from domain.links.buying import NOT_ACCEPTED
 from domain.links.link import Link
 from domain.links.waiting import limiters_of
 from domain.provider_errors import Unavailable

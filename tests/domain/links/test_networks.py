@@ -6,7 +6,7 @@ import pytest
 
 from domain.catalogue.plan import SIMULATED
 from domain.errors import NetworkUnavailable, NotSupportedByNetwork, ValidationFailed
-from domain.links.create import OTHER_NETWORK
+from domain.links.buying import OTHER_NETWORK
 from domain.links.esim import Esim
 from domain.links.link import Link, Stage
 from domain.links.networks import DRAINED, NOT_SOLD

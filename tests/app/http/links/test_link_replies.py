@@ -11,7 +11,7 @@ from app.http.links.replies import show_link, show_status
 from domain.catalogue.plan import CountryCoverage, MobileOperator, PlanTerms
 from domain.links import network
 from domain.links.bought_plan import BoughtPlan
-from domain.links.create import buy
+from domain.links.buying import buy
 from domain.links.link import Link
 from domain.links.readings import LinkReading, PlanUsage, plans_of
 from projections.engine.shape import format_time
