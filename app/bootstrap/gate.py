@@ -44,8 +44,8 @@ class Gate:
 
     def __init__(self, parts: "Container") -> None:
         self._parts, self.local, self.monotonic = parts, parts.clock, time.monotonic
-        # Only then is a database opened.
-        self.query: Callable[[], datetime | None] = lambda: parts.views.server_time()  # noqa: PLW0108
+        query = lambda: parts.views.server_time()  # noqa: E731, PLW0108  # It opens a database.
+        self.query: Callable[[], datetime | None] = query
         self.held: bool | None = None  # None: nobody has looked yet.
         self.drained: Mapping[str, Provider.Drained] = {}
         self.off_s = 0.0  # How far the database's clock is ahead of this machine's.
