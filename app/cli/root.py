@@ -84,7 +84,8 @@ class Defused:
         """Print text, or the bytes of an export that goes to a terminal instead of a file."""
         if isinstance(text, bytes):
             text = text.decode("utf-8", "backslashreplace")
-        self.inner.write(printable(text))
+        shown, encoding = printable(text), self.inner.encoding
+        self.inner.write(shown.encode(encoding, "backslashreplace").decode(encoding))
         return len(text)
 
     def writelines(self, lines: Iterable[str | bytes]) -> None:
