@@ -117,10 +117,7 @@ class Deliveries:
     def reopen(
         self, connection: Connection, ids: Sequence[UUID], endpoint_id: UUID, now: datetime
     ) -> None:
-        """Let deliveries be made again at once, with a fresh set of retries.
-
-        An attempt in hand is nobody's from now on, or its outcome would take the place of that.
-        """
+        """Let deliveries be made again at once with fresh retries, also of those in hand."""
         columns = self._rows.c
         these = and_(OneOf(columns.id, "ids"), columns.endpoint_id == endpoint_id)
         values = {"status": "pending", "retries": 0, "next_attempt_at": to_micros(now)}
