@@ -155,7 +155,7 @@ class BackgroundReading:
         if not may_call():
             return None
         if last is None:
-            self.reading_schedule.take(link_id)
+            self.reading_schedule.claim(link_id)
         try:
             link, usage = self.link_readings.refresh(link, Cause(now, "readings"))
         except Rejected:  # An unknown endpoint is an answer too.

@@ -27,7 +27,7 @@ from projections.engine.shape import Stored
 
 # The due times of a link that was asked for, so that it comes before all others: not read since,
 # and in hand, when who asks once more has it read once more.
-REQUESTED, TAKEN = 0, 1
+REQUESTED, CLAIMED = 0, 1
 
 
 class DueReading(Struct, frozen=True):
@@ -68,11 +68,11 @@ class ReadingSchedule:
             answered_at=func.coalesce(bindparam("new_answered_at"), row.answered_at),
         )
         self._move = HotStatement(next_due)
-        self._take = HotStatement(moved.where(row.due_at == REQUESTED).values(due_at=TAKEN))
+        self._claim = HotStatement(moved.where(row.due_at == REQUESTED).values(due_at=CLAIMED))
         self._set_end = HotStatement(moved.values(ends_at=bindparam("new_ends_at")))
         self._drop = HotStatement(self._rows.delete().where(mine))
         rank = func.row_number().over(partition_by=row.organization_id, order_by=row.due_at)
-        requested = row.due_at <= TAKEN
+        requested = row.due_at <= CLAIMED
         due = select(row.link_id, row.due_at, requested.label("asked_for"), rank.label("turn"))
         due = due.where(row.network == bindparam("network"), row.due_at <= bindparam("now"))
         ranked = due.subquery()
@@ -123,9 +123,9 @@ class ReadingSchedule:
         values = {"now": to_micros(now), "most": limit}
         return [as_id(row[0]) for row in self._database.rows(self._ending, **values)]
 
-    def take(self, link_id: UUID) -> None:
+    def claim(self, link_id: UUID) -> None:
         """Note that a link is about to be read, perhaps because it was asked for."""
-        self._database.write(run, self._take, link=link_id)
+        self._database.write(run, self._claim, link=link_id)
 
     def move(
         self,
