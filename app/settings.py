@@ -20,7 +20,6 @@ from domain.money import CURRENCIES, format_amount, parse_amount
 
 DEMO = {  # Defaults of `serve --demo` for settings that are unset.
     "COST_PER_LOOKUP": "offline=0.001",
-    "SANDBOX": "true",
     "NETWORK_BASE_PLAN": "demo-base",
 }
 

@@ -240,8 +240,10 @@ class Container:
 
     def open_log(self, *, create: bool) -> Log:
         """Open the log, with new tables if `create`; metrics count what it appends."""
-        tables = {"CREATE_TABLE": "y" if create else "n"}
-        log = Log({**self.persistence.log_environment(), **tables}, AGGREGATES)
+        recorder = self.persistence.recorder()
+        if create:
+            recorder.create_table()
+        log = Log(recorder, AGGREGATES)
         log.observer, log.around = self.metrics.appended, tracing().around or log.around
         return log
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from domain.accounts.operator_acts import Act, OperatorAct
 from domain.accounts.providers import Provider, drained
-from domain.cause import CLOCK_OFF_MAX, Cause, Clock
+from domain.cause import CLOCK_OFF_MAX, Cause
 from domain.errors import ClockOff, InstallationHeld
 
 if TYPE_CHECKING:
@@ -35,16 +35,19 @@ MEANING = (
 logger = logging.getLogger(__name__)
 
 
-class ClockCheck:
-    """Tells why this machine's clock must not be believed, as of the last comparison.
+class Gate:
+    """What one thread of the process looks at each second, and all who act read.
 
     SQLite has no clock of its own (`query` returns None), so there the clock is never wrong. While
     the database does not answer, the last comparison counts.
     """
 
-    def __init__(self, local: Clock, query: Callable[[], datetime | None]) -> None:
-        self.local, self.query = local, query
-        self.monotonic = time.monotonic
+    def __init__(self, parts: "Container") -> None:
+        self._parts, self.local, self.monotonic = parts, parts.clock, time.monotonic
+        query = lambda: parts.views.server_time()  # noqa: E731, PLW0108  # It opens a database.
+        self.query: Callable[[], datetime | None] = query
+        self.held: bool | None = None  # None: nobody has looked yet.
+        self.drained: Mapping[str, Provider.Drained] = {}
         self.off_s = 0.0  # How far the database's clock is ahead of this machine's.
         self.wrong: str | None = None  # What the last comparison has found.
         self._lead_s = nan  # How far this machine's clock was ahead of monotonic time then.
@@ -114,16 +117,6 @@ class ClockCheck:
         # The last, or another thread could believe a clock that was set before it is known.
         self._lead_s = after.timestamp() - ended_s
         return self.reason()
-
-
-class Gate(ClockCheck):
-    """What one thread of the process looks at each second, and all who act read."""
-
-    def __init__(self, parts: "Container") -> None:
-        super().__init__(parts.clock, lambda: parts.views.server_time())  # noqa: PLW0108  # It opens a database.
-        self._parts = parts
-        self.held: bool | None = None  # None: nobody has looked yet.
-        self.drained: Mapping[str, Provider.Drained] = {}
 
     def is_held(self) -> bool:
         """Tell whether the installation is held; raises while nobody could find out."""

@@ -28,7 +28,7 @@ from domain.lookups.bulk_job import BulkJob
 from domain.money import format_amount
 from domain.personal import open_text
 from domain.webhooks.commands import Changes
-from domain.webhooks.deliveries import Delivery, Sums
+from domain.webhooks.deliveries import Sums
 from domain.webhooks.endpoint import WebhookEndpoint
 from projections.engine.shape import pick
 from projections.models.due import Due
@@ -42,7 +42,6 @@ from workers.routes import Message, saga_message, slice_message
 RETRY_MAX = 10_000  # Of one organization and kind; there cannot be more at once.
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 CHUNK = 1_000  # Links read at once, because reading all in one go would delay the projector.
-DELIVERIES_MAX = 1_000
 
 DELIVERY = (
     "id type status position attempts response_status error duration_ms created_at next_attempt_at"
@@ -331,7 +330,8 @@ def list_webhooks(
     session.catch_up()
     container = session.container
     if endpoint_id is not None:
-        found = _deliveries(container, _endpoint(container, endpoint_id))
+        owner = _endpoint(container, endpoint_id).organization_id
+        found, _ = container.webhook_deliveries.page(owner, endpoint_id, None, slice(0, None))
         if failing:  # Now, or for good.
             found = [e for e in found if e.status in {"failed", "pending"} and e.attempts]
         return [pick(DELIVERY, each) for each in found]
@@ -394,11 +394,3 @@ def _endpoint_facts(container: Container, row: WebhookEndpointRow, sums: Sums) -
         disabled_reason=row.disabled,
         failures_in_a_row=sums.failures,
     )
-
-
-def _deliveries(container: Container, endpoint: WebhookEndpoint) -> list[Delivery]:
-    found, read = list[Delivery](), container.webhook_deliveries.page
-    owner, at = endpoint.organization_id, endpoint.id
-    while more := read(owner, at, None, slice(len(found), len(found) + DELIVERIES_MAX))[0]:
-        found += more
-    return found

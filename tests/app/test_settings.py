@@ -230,11 +230,9 @@ def test_a_demo_has_defaults_of_its_own_that_the_environment_overrides(
     for each in fields(Settings):
         monkeypatch.delenv(name_of(each.name), raising=False)
     assert Settings.load() == DEFAULTS
-    demo = Settings.load(demo=True)
-    assert (demo.sandbox, demo.network_base_plan) == (True, "demo-base")
+    assert Settings.load(demo=True).network_base_plan == "demo-base"
     monkeypatch.setenv("PRICE_PER_LOOKUP", "0.01")
     assert Settings.load(demo=True).price_per_lookup_micros == 10_000
-    assert Settings.load(demo=True).sandbox
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,6 @@ class System:
             DATABASE_URL=self.database_url,
             BROKER_URL=servers.broker_url,
             PORT=str(free_port()),
-            TOKEN_ALGORITHM="ES256",
             TOKEN_TTL_S="86400",
             LOG_FORMAT="json",
             PROVISIONING_DEADLINE_S=DEADLINE_S,

@@ -53,6 +53,14 @@ class Running:
     def said(self) -> str:
         return self._log.read_text("utf-8", errors="replace")
 
+    def printed(self) -> Any:
+        """Wait for the line of JSON that it prints when it is there."""
+        line = self._process.stdout.readline()
+        if not line:
+            self.stop()
+        assert line, self.said()
+        return json.loads(line)
+
     def says(self, words: str, timeout_s: float = 40.0) -> Self:
         """Wait until its output holds these words."""
         wait_until(lambda: words in self.said() or not self.is_running(), timeout_s)
@@ -71,8 +79,12 @@ class Running:
         os.kill(self.pid, number)
 
     def ended(self, timeout_s: float = END_S) -> int:
-        """Wait for the end; return the exit status."""
-        return self._process.wait(timeout_s)
+        """Wait for the end; return the exit status. It has printed no more."""
+        status, rest = self._process.wait(timeout_s), self._process.stdout
+        if rest is not None and not rest.closed:
+            assert rest.read() == b""
+            rest.close()
+        return status
 
     def stop(self) -> int:
         """End it as a supervisor does; return the exit status."""
@@ -117,12 +129,8 @@ class Served(Running):
         environment, log = self.shell.process_environment, shell.home / f"{command[0]}.log"
         prints = subprocess.PIPE if "--json" in command else None
         super().__init__(command[0], partial(warm.start, command), environment, log, prints)
-        if self._process.stdout is not None:
-            line = self._process.stdout.readline()
-            if not line:
-                self.stop()
-            assert line, self.said()
-            self.demo = json.loads(line)
+        if prints is not None:
+            self.demo = self.printed()
 
     def get(self, path: str, port: int | None = None) -> tuple[int, str]:
         """Ask, by default at METRICS_PORT; status 0 while nobody listens."""
@@ -150,14 +158,6 @@ class Served(Running):
         partner = Partner(self.url, self.demo["client_id"], self.demo["client_secret"])
         wait_until(lambda: partner.authorize().status == 200, COMES_UP_S)
         return partner
-
-    def ended(self, timeout_s: float = END_S) -> int:
-        status = super().ended(timeout_s)
-        rest = self._process.stdout
-        if rest is not None and not rest.closed:
-            assert rest.read() == b""
-            rest.close()
-        return status
 
 
 def value_of(text: str, series: str) -> float | None:

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
@@ -24,6 +25,7 @@ from click.testing import CliRunner
 from app.cli.root import PROGRAM, cli
 from app.processes import migrate
 from app.processes.migrate import is_migrated
+from tests.house.running import DEMO, Running
 from tests.installation import Parts, wait_until
 from tests.seeds import Seed
 from tests.servers.running import free_port
@@ -100,28 +102,20 @@ class House:
         }
         self.printed: dict[str, Any] = {}
         self._migrated = set[str]()  # Databases; to look at the tables takes half of a command.
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Running | None = None
 
     def start(self, *arguments: str) -> "House":
         """Serve, by default with the demo's organization and plans, and wait until it answers.
 
         With --json a command prints one line when it is there: `printed`.
         """
-        words = arguments or ("serve", "--demo", "--json")
-        with (self.home / "serve.log").open("a") as log:
-            self._process = warm.start(
-                words,
-                {**self.environment, "NET_CLOCK": str(self.clock.file)},
-                "tests.net.serve",
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        assert self._process.stdout is not None
-        if "--json" in words:
-            line = self._process.stdout.readline()
-            assert line, (self.home / "serve.log").read_text()
-            self.printed = json.loads(line)
+        words = arguments or DEMO
+        environment = {**self.environment, "NET_CLOCK": str(self.clock.file)}
+        starter = partial(warm.start, words, module="tests.net.serve")
+        prints = subprocess.PIPE if "--json" in words else None
+        self._process = Running(words[0], starter, environment, self.home / "serve.log", prints)
+        if prints is not None:
+            self.printed = self._process.printed()
         wait_until(self._answers, PATIENCE_S, "the service")
         return self
 
@@ -129,15 +123,13 @@ class House:
         """End it as a supervisor does; whatever was going on, it ends well."""
         if self._process is not None:
             process, self._process = self._process, None
-            process.terminate()
-            process.communicate(timeout=PATIENCE_S)
-            assert process.returncode == 0, (self.home / "serve.log").read_text()
+            assert process.stop() == 0, process.said()
 
     def move(self, now: datetime) -> None:
         """Let it be another time, in the service too."""
         self.clock.set(now)
         if self._process is not None:
-            self._process.send_signal(signal.SIGUSR1)
+            self._process.signal(signal.SIGUSR1)
             wait_until(lambda: abs(self._told_now() - self.clock.now) < timedelta(seconds=30))
             wait_until(
                 self._is_ready, PATIENCE_S

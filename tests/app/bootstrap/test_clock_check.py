@@ -2,11 +2,13 @@
 
 import logging
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from app.bootstrap import gate
-from app.bootstrap.gate import CHECK_S, WAS_SET, ClockCheck
+from app.bootstrap.gate import CHECK_S, WAS_SET, Gate
 from domain.cause import utc_now
 from domain.errors import ClockOff
 from tests.installation import Installation, sqlite_only
@@ -27,7 +29,8 @@ class Host:
         self.off_s = off_s
         self.is_away = False
         self.asked = 0
-        self.check = ClockCheck(self.local, self.answer)
+        views = SimpleNamespace(server_time=self.answer)
+        self.check = Gate(cast("Any", SimpleNamespace(clock=self.local, views=views)))
         self.check.monotonic = lambda: self.passed_s
 
     def local(self) -> datetime:

@@ -25,16 +25,13 @@ def measure() -> Iterator[Row]:
         directory, port = Path(name), free_port()
         settings = environment(directory)
         bearer, body = _prepare(settings)
-        with service(settings, port, directory / "serve.log") as running:
+        with service(settings, port, directory / "serve.log") as pids:
 
             def create() -> None:
                 crowd(CROWD, lambda: _create(port, bearer, body))
 
             create()
-            rounds = [
-                us_each(CROWD * CREATIONS_EACH, running.pids.values(), create)
-                for _ in range(ROUNDS)
-            ]
+            rounds = [us_each(CROWD * CREATIONS_EACH, pids.values(), create) for _ in range(ROUNDS)]
     ms = median(rounds) / US_IN_MS
     yield Row("link creation, processor time", ms, None, "ms", Aim(ours_max=20))
 

@@ -119,8 +119,8 @@ class Installation:
     def ours(self) -> Iterator[Side]:
         """Run our service."""
         port = free_port()
-        with service(self.settings, port, self.directory / "service.log") as running:
-            yield self._warmed(Side("ours", port, running.pids, self._settle))
+        with service(self.settings, port, self.directory / "service.log") as pids:
+            yield self._warmed(Side("ours", port, pids, self._settle))
 
     @contextmanager
     def plain(self, peer: Peer, url: str, connections: int) -> Iterator[Side]:
@@ -129,8 +129,8 @@ class Installation:
             self.container, url, connections=connections, one_statement=peer.one_statement
         )
         port, log = free_port(), self.directory / "plain.log"
-        with plain_server(config, port, log, peer.processes) as running:
-            yield self._warmed(Side(f"{peer.name}, {connections} connections", port, running.pids))
+        with plain_server(config, port, log, peer.processes) as pids:
+            yield self._warmed(Side(f"{peer.name}, {connections} connections", port, pids))
 
     def plain_database(self) -> str:
         """Return a new database of the plain service, with these partners in it."""
