@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TextIO
 
 import click
 
@@ -77,7 +77,7 @@ def one_line(text: str) -> str:
 class Defused:
     """A text stream that prints only what is printable; `inner` takes everything."""
 
-    def __init__(self, inner: IO[str]) -> None:
+    def __init__(self, inner: TextIO) -> None:
         self.inner = inner
 
     def write(self, text: str | bytes) -> int:
