@@ -117,13 +117,9 @@ class BackgroundReading:
         for network, lane in self.lanes.items():
             if lane.is_empty:
                 due = self.reading_schedule.due(network, now, FEED_LINKS)
-                seen = self.link_readings.readings.load([*due]) if due else {}
-                unknown = NetworkReading()
-                feed = {
-                    each: unknown if requested else seen.get(each, unknown)
-                    for each, requested in due.items()
-                }
-                lane.feed(feed)
+                known = [each for each, requested in due.items() if not requested]
+                seen = self.link_readings.readings.load(known) if known else {}
+                lane.feed({each: seen.get(each, NetworkReading()) for each in due})
 
     def work(self, network: str, stop: Event) -> None:
         """Read links of a network until the end; runs in several threads."""
@@ -158,6 +154,8 @@ class BackgroundReading:
             return None
         if not may_call():
             return None
+        if last is None:
+            self.reading_schedule.claim(link_id)
         try:
             link, usage = self.link_readings.refresh(link, Cause(now, "readings"))
         except Rejected:  # An unknown endpoint is an answer too.

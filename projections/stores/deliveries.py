@@ -117,12 +117,12 @@ class Deliveries:
     def reopen(
         self, connection: Connection, ids: Sequence[UUID], endpoint_id: UUID, now: datetime
     ) -> None:
-        """Let deliveries be made again at once, with a fresh set of retries."""
+        """Let deliveries be made again at once with fresh retries, also of those in hand."""
         columns = self._rows.c
         these = and_(OneOf(columns.id, "ids"), columns.endpoint_id == endpoint_id)
         values = {"status": "pending", "retries": 0, "next_attempt_at": to_micros(now)}
         change = self._rows.update().where(in_order(self._rows, these))
-        connection.execute(change.values(values), {"ids": [*ids]})
+        connection.execute(change.values(**values, taken_until=None), {"ids": [*ids]})
 
     # What workers do.
 

@@ -25,7 +25,9 @@ from projections.engine.in_parts import in_order
 from projections.engine.inserting import insert_new
 from projections.engine.shape import Stored
 
-REQUESTED = 0  # The due time of a link that was asked for, so that it comes before all others.
+# The due times of a link that was asked for, so that it comes before all others: not read since,
+# and in hand, when who asks once more has it read once more.
+REQUESTED, CLAIMED = 0, 1
 
 
 class DueReading(Struct, frozen=True):
@@ -60,16 +62,17 @@ class ReadingSchedule:
         row = self._rows.c
         mine = row.link_id == bindparam("link")
         moved = self._rows.update().where(mine)
-        next_due = moved.values(
+        next_due = moved.where(row.due_at != REQUESTED).values(
             due_at=bindparam("new_due_at"),
             ends_at=bindparam("new_ends_at"),
             answered_at=func.coalesce(bindparam("new_answered_at"), row.answered_at),
         )
         self._move = HotStatement(next_due)
+        self._claim = HotStatement(moved.where(row.due_at == REQUESTED).values(due_at=CLAIMED))
         self._set_end = HotStatement(moved.values(ends_at=bindparam("new_ends_at")))
         self._drop = HotStatement(self._rows.delete().where(mine))
         rank = func.row_number().over(partition_by=row.organization_id, order_by=row.due_at)
-        requested = row.due_at == REQUESTED
+        requested = row.due_at <= CLAIMED
         due = select(row.link_id, row.due_at, requested.label("asked_for"), rank.label("turn"))
         due = due.where(row.network == bindparam("network"), row.due_at <= bindparam("now"))
         ranked = due.subquery()
@@ -120,6 +123,10 @@ class ReadingSchedule:
         values = {"now": to_micros(now), "most": limit}
         return [as_id(row[0]) for row in self._database.rows(self._ending, **values)]
 
+    def claim(self, link_id: UUID) -> None:
+        """Note that a link is about to be read, perhaps because it was asked for."""
+        self._database.write(run, self._claim, link=link_id)
+
     def move(
         self,
         link_id: UUID,
@@ -127,7 +134,10 @@ class ReadingSchedule:
         ends_at: datetime | None,
         answered_at: datetime | None,
     ) -> None:
-        """Set the next turn of a link; without `answered_at` its reading keeps its age."""
+        """Set the next turn of a link, unless it was asked for meanwhile.
+
+        Without `answered_at` its reading keeps its age.
+        """
         values = {
             "new_due_at": to_micros(due_at),
             "new_ends_at": ends_at and to_micros(ends_at),

@@ -7,12 +7,13 @@ import pytest
 
 import domain.accounts.committer
 from domain.accounts.committer import Committer
+from domain.links import driver
 from domain.log.log import Log
 from tests.domain.buying import Buyer, NewBuyer, Patience
 from tests.domain.crowd import Crowd, WatchedQueue
 from tests.domain.faults import FaultyRecorder
 from tests.domain.writers import Writer, WriterFactory, open_log
-from tests.installation import Installation, SetClock
+from tests.installation import PATIENCE_S, Installation, SetClock
 
 
 @pytest.fixture
@@ -80,6 +81,13 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> Patience:
     for command in ("create", "change_plans", "readings", "driver", "waiting"):
         monkeypatch.setattr(f"domain.links.{command}.time", made)
     return made
+
+
+@pytest.fixture
+def long_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody who waits for others be late, however slow the machine is."""
+    monkeypatch.setattr(driver, "CALL_S", PATIENCE_S)
+    monkeypatch.setattr(driver, "WITHIN_S", 4 * PATIENCE_S)
 
 
 @pytest.fixture

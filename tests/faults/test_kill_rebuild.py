@@ -16,15 +16,6 @@ from tests.support import warm
 EVENTS = 8_000  # Enough for a rebuild to be met in its midst.
 
 
-@pytest.fixture
-def full(process: Process) -> Process:
-    """An installation whose log is long."""
-    Life(process, seed=51).go_on(40)
-    for _ in range(4):
-        register(process, EVENTS // 4)
-    return process
-
-
 def kill_in_the_midst(installation: Installation, arguments: Sequence[str]) -> None:
     """Run a command and kill it -9 when it has begun to fill new tables."""
     environment = shell_of(installation).process_environment
@@ -47,23 +38,26 @@ def kill_in_the_midst(installation: Installation, arguments: Sequence[str]) -> N
 
 @pytest.mark.any_database  # Whether old tables serve on is the rule of test_rebuild, on both.
 def test_a_rebuild_that_is_killed_leaves_the_old_tables_serving_and_the_new_ones_for_a_day(
-    installation: Installation, full: Process
+    installation: Installation, process: Process
 ) -> None:
-    full.projector.catch_up()
-    before, served = (rows(full), places(full)), tables(full)
+    Life(process, seed=51).go_on(40)
+    for _ in range(4):
+        register(process, EVENTS // 4)
+    process.projector.catch_up()
+    before, served = (rows(process), places(process)), tables(process)
     kill_in_the_midst(installation, ["projections", "rebuild", "--all"])
-    assert (rows(full), places(full)) == before
-    orphans = tables(full) - served
+    assert (rows(process), places(process)) == before
+    orphans = tables(process) - served
     shell = shell_of(installation)
-    assert len(shell.json("projections", "rebuild", "--all")["data"]) == len(full.models)
+    assert len(shell.json("projections", "rebuild", "--all")["data"]) == len(process.models)
     shell.run("migrate")
-    after = tables(full)
+    after = tables(process)
     assert orphans <= after, "it might have been a rebuild that still runs"
     for orphan in orphans:
-        let_a_day_pass(full, orphan)
+        let_a_day_pass(process, orphan)
     shell.run("migrate")
-    assert tables(full) == after - orphans
-    assert full.audit().failures == []
+    assert tables(process) == after - orphans
+    assert process.audit().failures == []
 
 
 def let_a_day_pass(process: Process, orphan: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from threading import Event, Thread
 from uuid import UUID, uuid4
 
@@ -328,6 +329,13 @@ def test_only_the_links_of_one_organization_are_asked_for_when_its_time_has_pass
     hasten(process, mine)
     assert turns.due("simulated", process.time(), 9) == {links[0].link_id: True}
     assert turns.due("other", process.time(), 9) == {}
+
+
+def test_a_link_that_is_asked_for_while_it_is_read_is_read_once_more(lab: Lab) -> None:
+    ask = partial(hasten, lab.process, lab.create().organization_id)
+    lab.clock.forward(hours=1)
+    lab.network.after("usage", ask, ask)  # As it was due, and as it was asked for.
+    assert [settle(lab) for _ in range(4)] == [1, 1, 1, 0]
 
 
 @pytest.mark.each_database

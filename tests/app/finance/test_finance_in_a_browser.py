@@ -2,14 +2,14 @@
 
 import csv
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from app.processes.finance import open_pages
 from tests.app.finance.conftest import NASTY, Shop
+from tests.app.http.over_http import running
 from tests.installation import wait_until
 from tests.servers.browser import Browser, Page
 
@@ -27,19 +27,16 @@ def opened(
     """Open the address; whatever is done then, no other host is asked and no error is shown."""
     database = shop.process.open_finance()
     server, address = open_pages(shop.process, database, 0)
-    served = Thread(target=server.run)
-    served.start()
     origin = address.partition("/open/")[0]
-    try:
-        with browser.page(width, dark=dark, downloads=downloads) as page:
-            page.open(address)
-            yield page, origin
-            assert page.problems == []
-            assert [each for each in page.requested if not each.startswith((origin, "data:"))] == []
-    finally:
-        server.should_exit = True
-        served.join()
-        database.close()
+    with (
+        closing(database),
+        running(server),
+        browser.page(width, dark=dark, downloads=downloads) as page,
+    ):
+        page.open(address)
+        yield page, origin
+        assert page.problems == []
+        assert [each for each in page.requested if not each.startswith((origin, "data:"))] == []
 
 
 def follow(page: Page, selector: str, sign: str) -> None:

@@ -7,7 +7,6 @@ quick start, as a reader's does.
 import re
 import shutil
 import sys
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -71,20 +70,15 @@ def require(language: str) -> None:
         missing(f"{absent} is not installed")
 
 
-@pytest.fixture
-def environment(serving: Served) -> Mapping[str, str]:
-    demo = serving.demo
-    return {"CLIENT_ID": demo["client_id"], "CLIENT_SECRET": demo["client_secret"]}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "language"), SAMPLES)
 def test_the_samples_of_a_page_run(
-    serving: Served, environment: Mapping[str, str], tmp_path: Path, page: str, language: str
+    serving: Served, tmp_path: Path, page: str, language: str
 ) -> None:
     require(language)
     file = tmp_path / FILES[language]
     file.write_text(program(page, language, serving.url), "utf-8")
+    environment = {name.upper(): serving.demo[name] for name in ("client_id", "client_secret")}
     run(ROOT if page == README else tmp_path, *COMMANDS[language], file, **environment)
 
 

@@ -156,13 +156,6 @@ def _target(secret: str | dict[str, str]) -> str:
     return name if name.startswith("/") else f"/run/secrets/{name}"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A checkout in which `ops/secrets.sh` has run."""
-    make_secrets(tmp_path)
-    return tmp_path
-
-
 def make_secrets(place: Path, status: int = 0) -> None:
     (place / "ops").mkdir(exist_ok=True)
     shutil.copy(ROOT / "ops" / "secrets.sh", place / "ops")
@@ -170,15 +163,16 @@ def make_secrets(place: Path, status: int = 0) -> None:
     assert subprocess.run(command, cwd=place, capture_output=True, check=False).returncode == status
 
 
-def test_secrets_are_made_once_and_others_on_the_machine_cannot_reach_them(home: Path) -> None:
-    secrets = home / "secrets"
+def test_secrets_are_made_once_and_others_on_the_machine_cannot_reach_them(tmp_path: Path) -> None:
+    make_secrets(tmp_path)
+    secrets = tmp_path / "secrets"
     assert {each.name for each in secrets.iterdir()} == SECRETS | {"settings"}
     assert stat.S_IMODE(secrets.stat().st_mode) == 0o700
     # Each is read by another user of a container, and mounted alone.
     assert {stat.S_IMODE((secrets / name).stat().st_mode) for name in SECRETS} == {0o444}
-    assert (home / "settings.env").is_file()
+    assert (tmp_path / "settings.env").is_file()
     before = (secrets / "database_url").read_text()
-    make_secrets(home, status=1)
+    make_secrets(tmp_path, status=1)
     assert (secrets / "database_url").read_text() == before
     told = dict(re.findall(r"default_(user|pass) = (\w+)", (secrets / "rabbitmq.conf").read_text()))
     broker = urlsplit((secrets / "broker_url").read_text())

@@ -26,13 +26,6 @@ def listed(tmp_path: Path) -> Path:
     return directory
 
 
-@pytest.fixture
-def keeping(installation: Installation, listed: Path) -> Process:
-    """A process that keeps the list."""
-    installation.environment["REDO_DIR"] = str(listed)
-    return installation.process()
-
-
 def again(process: Process) -> list[str]:
     found = redo.undone(process)
     assert found is not None
@@ -84,8 +77,10 @@ def test_a_restored_copy_says_what_must_be_done_again_and_what_was_is_left_out(
 
 @pytest.mark.any_database
 def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
-    keeping: Process, listed: Path, tmp_path: Path
+    installation: Installation, listed: Path, tmp_path: Path
 ) -> None:
+    installation.environment["REDO_DIR"] = str(listed)
+    keeping = installation.process()
     organization, cause = keeping.organization(), keeping.cause()
     link = LinkSteps(keeping, organization).reserve().begin().activate().link.id
     assert not redo.collect(keeping)

@@ -8,11 +8,12 @@ import pytest
 
 from domain.accounts.refund_by_hand import HandRefund
 from domain.errors import LinkBusy, LinkEnded, NotPossible, Refused
-from domain.links import driver
 from domain.links.link import EndKind, Link
 from tests.domain.asking import all_at_once
 from tests.domain.buying import Buyer, Gate
 from tests.installation import PATIENCE_S, Process
+
+pytestmark = pytest.mark.usefixtures("long_calls")
 
 SUM = 10_000_000  # All that the organization ever paid in.
 
@@ -23,13 +24,6 @@ Act = Callable[[], object]
 def buyer(clocked_buyer: Buyer) -> Buyer:
     allow(clocked_buyer.process)
     return clocked_buyer
-
-
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nobody who waits for others be late, however slow the machine is."""
-    monkeypatch.setattr(driver, "CALL_S", PATIENCE_S)
-    monkeypatch.setattr(driver, "WITHIN_S", 4 * PATIENCE_S)
 
 
 def allow(process: Process) -> Process:

@@ -36,13 +36,6 @@ def short_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def long_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nobody who waits for others be late, however slow the machine is."""
-    monkeypatch.setattr(driver, "CALL_S", PATIENCE_S)
-    monkeypatch.setattr(driver, "WITHIN_S", 4 * PATIENCE_S)
-
-
-@pytest.fixture
 def link(buyer: Buyer) -> Link:
     return buyer.own()
 

@@ -2,29 +2,21 @@
 
 from datetime import timedelta
 
-import pytest
-
 from domain.accounts.organization import Organization
 from domain.cause import Cause
-from domain.log.aggregate import Event
 from domain.log.log import Log, as_of
 from tests.domain.build import ORGANIZATION, START, cause
 
 MICROSECOND = timedelta(microseconds=1)
 
 
-@pytest.fixture
-def history(log: Log) -> list[Event]:
-    """An organization that changed its fee at minutes 10 and 20, and was suspended in between."""
+def test_it_is_what_its_events_up_to_that_moment_made_of_it(log: Log) -> None:
     organization = Organization.register(ORGANIZATION, cause(), name="Acme")
     organization.change_monthly_link_fee(1, cause(10))
     organization.change_status("suspended", cause(15))
     organization.change_monthly_link_fee(2, cause(20))
     log.append(organization)
-    return [*log.history(ORGANIZATION)]
-
-
-def test_it_is_what_its_events_up_to_that_moment_made_of_it(history: list[Event]) -> None:
+    history = log.history(ORGANIZATION)
     expected = {0: (0, "active"), 9: (0, "active"), 10: (1, "active")}
     expected |= {15: (1, "suspended"), 99: (2, "suspended")}
     for minute, (fee_micros, status) in expected.items():

@@ -117,20 +117,14 @@ def test_plans_stand_by_the_price_that_holds(process: Process, clock: SetClock) 
     assert listed(later, max_price=0) == []
 
 
-@pytest.fixture
-def atlas(process: Process) -> Process:
-    """One plan for every pair of a country of each region, and for every single one."""
+@pytest.mark.slow
+def test_all_filters_can_be_combined(process: Process) -> None:
     codes = [region.countries[0] for region in REGIONS.values()]
     pairs = [(a, b) for a in codes for b in codes if a < b]
     for index, countries in enumerate([*((code,) for code in codes), *pairs]):
         more = {"sponsor_profiles": [profile(f"sp-{index % 3}")], "retail_price": f"{index % 5}.50"}
         import_plans(process, plan(" ".join(countries), coverage=covering(*countries), **more))
-    return process
-
-
-@pytest.mark.slow
-def test_all_filters_can_be_combined(atlas: Process) -> None:
-    everything, _ = page(atlas)
+    everything, _ = page(process)
     countries = [None, *(region.countries[0] for region in REGIONS.values()), "VU"]
     regions, sponsors = (None, "EU", "OC"), (None, "sp-0", "Profile sp-0", "nobody")
     texts, prices = ("", "us", "LAND", "nothing"), (None, 1_500_000)
@@ -141,7 +135,7 @@ def test_all_filters_can_be_combined(atlas: Process) -> None:
         assert pairs == {*product(axes[one], axes[other])}
     for each in chosen:
         wanted = PlanFilter(NOW, *each)
-        found, total = page(atlas, wanted)
+        found, total = page(process, wanted)
         expected = [row for row in everything if _matches(row, wanted)]
         key = _price if "price" in wanted.sort else _name
         expected.sort(key=key, reverse=wanted.sort[0] == "-")

@@ -290,6 +290,24 @@ def test_an_endpoint_that_keeps_failing_rests_as_a_whole_for_a_minute_at_most(la
     assert {each.status for each in lab.all} == {"delivered"}
 
 
+def test_what_is_asked_for_again_during_its_last_attempt_is_sent_whatever_becomes_of_that(
+    lab: Told,
+) -> None:
+    webhooks, sender = lab.process.webhooks, lab.sender
+    test_id = webhooks.test(lab.its, lab.process.cause())
+
+    def ask_again() -> None:
+        sender.meanwhile = int
+        webhooks.redeliver(lab.its, test_id, None, lab.process.cause())
+        lab.plan()
+
+    sender.answers, sender.meanwhile = [DOWN], ask_again
+    lab.settle()
+    lab.settle()
+    assert [each.id for each in sender.attempts] == [str(test_id)] * 2
+    assert lab.one.status == "delivered"
+
+
 def test_a_redelivery_for_another_endpoint_than_that_of_the_delivery_does_nothing(
     lab: Told,
 ) -> None:

@@ -11,8 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from app.adapters.postgres.database import KEYS_MAX, VIEWS_MAX, conninfo
-from app.adapters.postgres.log import POOL_MAX
+from app.adapters.postgres.database import KEYS_MAX, LOG_MAX, VIEWS_MAX, conninfo
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
 from projections.engine.database import FREE_MIN, is_outage
@@ -42,8 +41,8 @@ def test_a_transaction_may_not_stand_still_but_that_of_one_state_and_nothing_is_
         with transaction() as connection:
             assert connection.exec_driver_sql(PAUSE_MAX).scalar_one() == pause_max
             assert connection.exec_driver_sql("SHOW jit").scalar_one() == "off"
-    with recorder.datastore.get_connection() as connection:
-        assert connection.execute("SHOW jit").fetchone() == {"jit": "off"}
+    with recorder.database.lent() as connection:
+        assert connection.execute("SHOW jit").fetchone() == ("off",)
 
 
 @ON_A_SERVER
@@ -140,7 +139,7 @@ def test_of_several_hosts_the_one_that_takes_writes_is_meant(url: str, wanted: s
 def test_the_documents_say_how_many_connections_a_process_may_have() -> None:
     said = " ".join((ROOT / "docs/deployment.md").read_text().split())
     pools = {
-        "log": POOL_MAX,
+        "log": LOG_MAX,
         "read models and stores": VIEWS_MAX,
         "keys of personal data": KEYS_MAX,
     }

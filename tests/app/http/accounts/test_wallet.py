@@ -91,17 +91,11 @@ def test_a_threshold_above_the_balance_is_told_with_that_balance(service: Servic
     assert balances == [(None, None), (9_750_000, "USD")]
 
 
-@pytest.fixture
-def paid(service: Service) -> Tenant:
-    """Who has been paid in seven times."""
-    found = service.tenant(balance="1.00")
+def test_what_is_behind_a_sequence_comes_oldest_first(service: Service) -> None:
+    paid = service.tenant(balance="1.00")
     for index in range(6):
-        found.deposit(f"{index + 2}.00")
+        paid.deposit(f"{index + 2}.00")
     service.container.projector.catch_up()
-    return found
-
-
-def test_what_is_behind_a_sequence_comes_oldest_first(paid: Tenant) -> None:
     every = [*reversed(paid.transactions())]
     for after in (0, 2, 6, 7, 10**12):
         query = {"after_sequence": after}
