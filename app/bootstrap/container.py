@@ -108,6 +108,7 @@ from projections.engine.freshness import Freshness
 from projections.engine.positions import Positions, Source
 from projections.engine.projector import Projector
 from projections.engine.read_model import ReadModel
+from projections.engine.reader import read_events
 from projections.finance.views import ON_FILES
 from projections.models.api_clients import ApiClients
 from projections.models.due import DueList
@@ -402,7 +403,7 @@ class Container:
     operators = auto(Operators)
     operators_lock = part(lambda c: c.persistence.lock("operators"))  # Of commands that write.
     catalogue = auto(Catalogue, known="_plans_by_key")
-    link_import = auto(LinkImport, terms="_plan_terms")
+    link_import = auto(LinkImport, terms="_plan_terms", endpoints="_endpoints")
 
     def _moved_micros(self, actor: str | None, day: date) -> int:
         return self._of_newest(self.proposals, lambda it: self.proposals.moved(it, actor, day))
@@ -416,6 +417,12 @@ class Container:
         return self._of_newest(
             self.plans, lambda it: {row.id: row.terms for row in self.plans.all(it)}
         )
+
+    def _endpoints(self) -> Mapping[tuple[str, str], UUID]:
+        """Return the links by network and endpoint, from the log: no read model knows them."""
+        events = (each.event for each in read_events(self.log, (Link.Activated,)))
+        active = (each for each in events if isinstance(each, Link.Activated))
+        return {(it.plan.network or SIMULATED, it.endpoint_id): it.originator_id for it in active}
 
     def _plans_by_key(self) -> PlansByKey:
         return self._of_newest(self.plans, self.plans.keys)

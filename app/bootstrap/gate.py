@@ -167,14 +167,11 @@ class Gate:
     def switch(self, cause: Cause, *, held: bool) -> bool:
         """Hold the installation or release it; False if it is so already.
 
-        Before it acts again the log knows who has released it.
+        The log knows who does it before it holds.
         """
         if self.refresh_hold() == held:
             return False
         act: Act = "installation.held" if held else "installation.released"
-        if held:
-            self._parts.notes.replace("hold", HELD, cause.at)
         self._parts.log.append(OperatorAct.of(act, "installation", cause))
-        if not held:
-            self._parts.notes.replace("hold", RELEASED, cause.at)
+        self._parts.notes.replace("hold", HELD if held else RELEASED, cause.at)
         return self.refresh_hold() == held

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TextIO
 
 import click
 
@@ -77,14 +77,15 @@ def one_line(text: str) -> str:
 class Defused:
     """A text stream that prints only what is printable; `inner` takes everything."""
 
-    def __init__(self, inner: IO[str]) -> None:
+    def __init__(self, inner: TextIO) -> None:
         self.inner = inner
 
     def write(self, text: str | bytes) -> int:
         """Print text, or the bytes of an export that goes to a terminal instead of a file."""
         if isinstance(text, bytes):
             text = text.decode("utf-8", "backslashreplace")
-        self.inner.write(printable(text))
+        shown, encoding = printable(text), self.inner.encoding
+        self.inner.write(shown.encode(encoding, "backslashreplace").decode(encoding))
         return len(text)
 
     def writelines(self, lines: Iterable[str | bytes]) -> None:

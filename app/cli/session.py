@@ -15,7 +15,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 from uuid import UUID, uuid4
 
 import click
-from eventsourcing.persistence import PersistenceError
+from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
+from eventsourcing.utils import TopicError
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -44,6 +45,7 @@ P = ParamSpec("P")
 LOCK_WAIT_S = 10.0  # Most commands take a fraction of a second.
 LOCK_POLL_S = 0.05
 DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
+UNREADABLE = (Poisoned, TopicError, MapperDeserialisationError)  # As events of a newer release.
 
 
 class Session:
@@ -180,7 +182,7 @@ def installation(on: State, load_settings: Callable[[], Settings]) -> Iterator[C
         finally:
             container.operators_lock.release()
             container.close()
-    except (ForOperator, Poisoned, Stopped, Refused, Conflict, OSError) as error:
+    except (*UNREADABLE, ForOperator, Stopped, Refused, Conflict, OSError) as error:
         raise click.ClickException(_line(error)) from error
 
 

@@ -64,12 +64,16 @@ class ImportedLinks:
 
 @dataclass(frozen=True)
 class LinkImport:
-    """Takes links over; `terms` returns every plan of the catalogue by its id."""
+    """Takes links over.
+
+    `terms` returns every plan of the catalogue by its id, `endpoints` the link of each endpoint.
+    """
 
     log: Log
     vault: Vault
     networks: Networks
     terms: Callable[[], Mapping[UUID, PlanTerms]]
+    endpoints: Callable[[], Mapping[tuple[str, str], UUID]]
 
     @retried
     def run(
@@ -79,7 +83,7 @@ class LinkImport:
 
         Raises FileRefused with every reason; with `skip` it leaves out what cannot be taken over.
         """
-        catalogue = self.terms()
+        known = self.terms(), self.endpoints()
         owners = {each.organization_id for each in entries}
         unknown = {each for each in owners if self.log.find(Organization, each) is None}
         made: list[tuple[Link, Esim]] = []
@@ -89,7 +93,7 @@ class LinkImport:
             try:
                 if entry.organization_id in unknown:
                     _refuse("organization_id", "is no organization")
-                found = self._import(entry, catalogue, cause, sealed=not dry_run)
+                found = self._import(entry, *known, cause, sealed=not dry_run)
             except Wrong as wrong:
                 lines += lines_of(label_of(entry.index), wrong.problems)
             else:
@@ -102,7 +106,13 @@ class LinkImport:
         return ImportedLinks(len(made), unchanged, tuple(lines))
 
     def _import(
-        self, entry: LinkEntry, terms: Mapping[UUID, PlanTerms], cause: Cause, *, sealed: bool
+        self,
+        entry: LinkEntry,
+        terms: Mapping[UUID, PlanTerms],
+        endpoints: Mapping[tuple[str, str], UUID],
+        cause: Cause,
+        *,
+        sealed: bool,
     ) -> tuple[Link, Esim] | None:
         """Return the link of an entry with its eSIM; None if it was taken over already."""
         network, iccid = entry.network, entry.iccid
@@ -124,6 +134,8 @@ class LinkImport:
         esim = self.log.find(Esim, Esim.id_of(network, iccid))
         if esim is not None and esim.link_id is not None:
             _refuse("iccid", f"is the eSIM of link {esim.link_id}")
+        if (holder := endpoints.get((network, facts["endpoint_id"]))) is not None:
+            _refuse("endpoint_id", f"is that of link {holder}")
         esim = esim or Esim.register(network, iccid, cause)
         esim.reserve(link_id, cause)
         if sealed:

@@ -367,8 +367,11 @@ def test_a_note_that_another_key_has_signed_is_no_evidence(kept: Kept, tmp_path:
 
 
 def test_an_event_of_a_wallet_that_makes_no_sense_is_found(kept: Kept, tmp_path: Path) -> None:
-    for state in ("{}", "[]", "7", "{", '{"month": "2026-13"}', '{"month": 7}'):
-        for topic in ("wallet.charged", "wallet.gone", "month.closed"):
+    # No time is before it, and each item would be remembered.
+    odd = '{"month": "2026-01", "timestamp": "0001-01-01T00:00:00Z", "organization_id": 7, '
+    odd += '"price": null, "item_price_micros": 0, "total_count": 1000001}'
+    for state in ("{}", "[]", "7", "{", '{"month": "2026-13"}', '{"month": 7}', odd):
+        for topic in ("wallet.charged", "wallet.gone", "month.closed", "bulk_job.created"):
             lines = kept.lines
             line = {**lines[-1], "topic": topic, "state": state}
             lines[-1] = with_leaf(line)
@@ -424,7 +427,8 @@ def test_what_cannot_be_read_is_told_in_one_line(
 ) -> None:
     file = tmp_path / "log.jsonl"
     whole = kept.whole
-    for spoiled in (whole[:-1], b"[]\n", b"\xff\n", whole.replace(b'"leaf"', b'"lief"'), b"{}\n"):
+    far = whole.replace(b'"version":1,', b'"version":%d,' % (1 << 63))
+    for spoiled in (whole[:-1], b"[]\n", b"\xff\n", whole.replace(b'"leaf"', b'"lief"'), far):
         file.write_bytes(spoiled)
         assert verify.main([str(file)]) == 2
     file.write_bytes(whole)

@@ -10,6 +10,7 @@ from app.security.key_file import KINDS
 from app.security.key_store import KeyStore
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.organization import ApiClient
+from projections.stores.notes import Notes
 from tests.app.cli.shell import TIMEOUT_S, Shell
 
 
@@ -62,13 +63,16 @@ def test_each_kind_is_renewed_and_revoked_and_the_log_keeps_who_did_it(
     assert [each[2] for each in listed(shell) if each[1] == first] == ["revoked"]
 
 
-def test_the_log_knows_who_revokes_a_key_before_it_ends(
+def test_the_log_knows_who_ends_a_key_or_holds_a_copy_before_it_is_so(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leaked = shell.json("keys", "rotate", "webhooks")["kid"]
     monkeypatch.setattr(KeyStore, "revoke", lambda *_: Path("/gone").stat())
+    monkeypatch.setattr(Notes, "replace", KeyStore.revoke)
     shell.refusal("keys", "revoke", leaked, "--yes")
     assert acts(shell)[-1][:2] == ("key.revoked", f"webhooks {leaked}")
+    shell.refusal("installation", "hold")
+    assert acts(shell)[-1][:2] == ("installation.held", "installation")
 
 
 def test_what_ends_with_a_key_is_said_before_it_is_asked_for_again(shell: Shell) -> None:

@@ -5,13 +5,14 @@ import os
 import pty
 import re
 from contextlib import suppress
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from uuid import UUID
 
 import msgspec
 import pytest
 
-from app.cli.root import printable
+from app.cli.root import Defused, printable
 from projections.audit.tree import leaf_hash
 from tests.app.cli.shell import Shell
 from tests.plan_files import plan, written
@@ -58,9 +59,18 @@ def test_what_a_log_holds_is_harmless(strange: Shell) -> None:
     harmless(seen(strange, "audit", "replay"))
 
 
+def test_what_the_encoding_of_a_terminal_lacks_is_escaped() -> None:
+    inner = TextIOWrapper(shown := BytesIO(), "latin-1", write_through=True)
+    Defused(inner).write("\u00dc \u2013 \u0141")
+    assert shown.getvalue() == b"\xdc \\u2013 \\u0141"
+
+
 def test_what_is_wrong_with_a_log_is_harmless(strange: Shell, tmp_path: Path) -> None:
     strange.rewrite("UPDATE stored_events SET topic = ? WHERE rowid = 1", HOSTILE)
     harmless(strange.run("audit", "verify", status=1).output)
+    harmless(strange.refusal("org", "create", "--name", "Acme"))
+    strange.rewrite("UPDATE stored_events SET topic = 'ledger.opened', state = 7 WHERE rowid = 1")
+    assert "cannot decode" in strange.refusal("doctor")
     kept = tmp_path / "a\x1b[2J\nok        yes"
     kept.write_text("no note")
     harmless(strange.run("audit", "verify", "--against", kept, status=1).output)

@@ -131,8 +131,9 @@ class House(Behind):
         reply = received(self.port, "\r\n".join([*lines, "", body]).encode())
         return LENGTH.sub(b"", OWN.sub(b"", reply))
 
-    def warm(self, tenant: Tenant) -> None:
-        """Send lookups of a tenant until one of them needs no thread."""
+    def warm(self, known: Tenant | None = None) -> Tenant:
+        """Send lookups of a tenant, a new one if none is known, until one needs no thread."""
+        tenant = known or self.service.tenant()
 
         def is_warm() -> bool:
             self.begun.clear()
@@ -141,6 +142,7 @@ class House(Behind):
 
         assert wait_for(is_warm, PATIENCE_S)
         self.service.until_projected("transactions")  # A read waits for them for 0.25 s only.
+        return tenant
 
 
 class Reply:
@@ -240,8 +242,7 @@ def left_and_reset(reply: Reply) -> tuple[int, int]:
 def test_the_usual_spellings_need_no_thread(
     house: House, monkeypatch: pytest.MonkeyPatch, sent: tuple[str, str, str, dict[str, str]]
 ) -> None:
-    tenant, other = house.service.tenant(), house.service.tenant()
-    house.warm(tenant)
+    tenant, other = house.warm(), house.service.tenant()
     house.begun.clear()
     at_once = house.bytes_of(tenant, *sent)
     assert house.begun == [True]
@@ -255,8 +256,7 @@ def test_the_usual_spellings_need_no_thread(
 def test_what_is_unusual_gets_the_reply_of_a_thread(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tenant, other = house.service.tenant(), house.service.tenant()
-    house.warm(tenant)
+    tenant, other = house.warm(), house.service.tenant()
     at_once = {name: house.bytes_of(tenant, *sent) for name, sent in UNUSUAL.items()}
     refused = [house.bytes_of(None, *sent) for sent in REFUSED]
     house.leave_to_threads(monkeypatch)
@@ -273,9 +273,7 @@ def test_a_query_is_read_as_werkzeug_reads_it(sent: bytes) -> None:
 
 @pytest.mark.each_database
 def test_a_flood_of_one_key_is_one_charge_and_fails_nobody_else(house: House) -> None:
-    tenant, other, key = house.service.tenant(), house.service.tenant(), {KEY: str(uuid4())}
-    house.warm(tenant)
-    house.warm(other)
+    tenant, other, key = house.warm(), house.warm(), {KEY: str(uuid4())}
     balance = tenant.balance()
     flood = [house.sent(tenant, **key) for _ in range(40)]
     beside = [house.sent(other) for _ in range(10)]
@@ -293,8 +291,7 @@ def test_a_flood_of_one_key_is_one_charge_and_fails_nobody_else(house: House) ->
 def test_a_client_that_leaves_costs_nobody_else(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tenant = house.service.tenant()
-    house.warm(tenant)
+    tenant = house.warm()
     before = len(tenant.transactions(kind="lookup"))
     with held_up(house.service, monkeypatch) as stands:
         house.sent(tenant).close()
@@ -306,8 +303,7 @@ def test_a_client_that_leaves_costs_nobody_else(
 def test_the_loop_is_free_while_commits_stand_still(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tenant = house.service.tenant()
-    house.warm(tenant)
+    tenant = house.warm()
     with held_up(house.service, monkeypatch) as stands:
         sent = [house.sent(tenant) for _ in range(3)]
         assert stands()
@@ -318,8 +314,7 @@ def test_the_loop_is_free_while_commits_stand_still(
 def test_memory_of_a_caller_is_read_anew_before_it_ends(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tenant = house.service.tenant()
-    house.warm(tenant)
+    tenant = house.warm()
     monkeypatch.setattr(key_store, "RECHECK", TRUSTED)
     house.begun.clear()
     pace, until_s = Event(), time.monotonic() + 3 * TRUSTED.total_seconds()
@@ -332,8 +327,7 @@ def test_memory_of_a_caller_is_read_anew_before_it_ends(
 def test_when_memory_of_a_caller_has_ended_it_is_read_once_and_no_thread_is_needed(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tenant, rows = house.service.tenant(), list[object]()
-    house.warm(tenant)
+    tenant, rows = house.warm(), list[object]()
     row = Authorizer._state_of_row  # noqa: SLF001  # The test stands between.
     tried = all_read(house, monkeypatch)
 
@@ -355,8 +349,7 @@ def test_when_memory_of_a_caller_has_ended_it_is_read_once_and_no_thread_is_need
 def test_a_thread_answers_when_memory_cannot_be_read_first(
     house: House, monkeypatch: pytest.MonkeyPatch, trouble: str
 ) -> None:
-    tenant, go_on, ran = house.service.tenant(), Event(), list[LookupRequest]()
-    house.warm(tenant)
+    tenant, go_on, ran = house.warm(), Event(), list[LookupRequest]()
     row, run = Authorizer._state_of_row, SingleLookup.run  # noqa: SLF001  # The test stands between.
 
     def read(self: Authorizer, *asked: Any) -> Any:
@@ -383,8 +376,7 @@ def test_a_thread_answers_when_memory_cannot_be_read_first(
 def test_who_needs_a_thread_anyway_waits_for_no_other_request(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tenant, ran = house.service.tenant(), []
-    house.warm(tenant)
+    tenant, ran = house.warm(), []
     run, recall = SingleLookup.run, Memory.recall
 
     def free(*_: object) -> PendingLookup:
@@ -429,8 +421,7 @@ def test_the_end_waits_for_what_has_begun(alone: Service, monkeypatch: pytest.Mo
 def test_an_unknown_outcome_is_a_503_and_is_not_tried_by_a_thread(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tenant = house.service.tenant()
-    house.warm(tenant)
+    tenant = house.warm()
     before = len(tenant.transactions(kind="lookup"))
     recorder, inserted = house.service.container.log.recorder, Event()
     insert = recorder.insert_events
@@ -451,8 +442,7 @@ def test_an_unknown_outcome_is_a_503_and_is_not_tried_by_a_thread(
 
 
 def test_who_waits_too_long_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    tenant = house.service.tenant()
-    house.warm(tenant)
+    tenant = house.warm()
     before = len(tenant.transactions(kind="lookup"))
     with held_up(house.service, monkeypatch) as stands:
         taken = house.sent(tenant)

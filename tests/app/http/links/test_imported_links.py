@@ -132,6 +132,9 @@ def test_what_is_wrong_is_named_and_nothing_is_taken_over(shop: Buyer) -> None:
     sold = shop.link()
     taken = {**good, "iccid": sold["iccid"]}
     assert refused(shop, taken) == [f"links[0]: iccid: is the eSIM of link {sold['id']}"]
+    its = shop.service.container.log.get(Link, UUID(sold["id"])).endpoint_id
+    taken = {**good, "endpoint_id": its}
+    assert refused(shop, taken) == [f"links[0]: endpoint_id: is that of link {sold['id']}"]
     assert [each["id"] for each in links_of(shop)] == [sold["id"]]
 
 
