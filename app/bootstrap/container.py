@@ -240,10 +240,8 @@ class Container:
 
     def open_log(self, *, create: bool) -> Log:
         """Open the log, with new tables if `create`; metrics count what it appends."""
-        recorder = self.persistence.recorder()
-        if create:
-            recorder.create_table()
-        log = Log(recorder, AGGREGATES)
+        tables = {"CREATE_TABLE": "y" if create else "n"}
+        log = Log({**self.persistence.log_environment(), **tables}, AGGREGATES)
         log.observer, log.around = self.metrics.appended, tracing().around or log.around
         return log
 
