@@ -5,6 +5,7 @@ If all threads did, each would hold what another one waits for: pools are small.
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from threading import local
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from app.adapters.postgres.database import FixedPool
+from app.adapters.postgres.log import Datastore
 
 ROOT = Path(__file__).parents[1]
 LENDERS = tuple(
@@ -71,6 +73,7 @@ def nobody_waits_for_a_second_connection(monkeypatch: pytest.MonkeyPatch) -> Ite
     """Look at all pools of this process."""
     lending = Lending()
     _watch_engines(lending, monkeypatch)
+    _watch_log(lending, monkeypatch)
     yield
     assert not lending.second, lending.second[0]
 
@@ -99,6 +102,21 @@ def _watch_engines(lending: Lending, monkeypatch: pytest.MonkeyPatch) -> None:
     # In this order: a thread of the service that takes and gives between the two holds nothing.
     monkeypatch.setattr(FixedPool, "_do_return_conn", give_back)
     monkeypatch.setattr(FixedPool, "_do_get", take)
+
+
+def _watch_log(lending: Lending, monkeypatch: pytest.MonkeyPatch) -> None:
+    lend = Datastore.get_connection
+
+    @contextmanager
+    def get_connection(store: Datastore) -> Iterator[Any]:
+        lending.take(store)
+        try:
+            with lend(store) as connection:
+                yield connection
+        finally:
+            lending.give(store)
+
+    monkeypatch.setattr(Datastore, "get_connection", get_connection)
 
 
 @cache

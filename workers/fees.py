@@ -8,7 +8,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import islice
+from functools import partial
+from itertools import islice, takewhile
 from uuid import UUID, uuid4
 
 from domain.accounts.monthly_billing import MonthlyBilling
@@ -22,7 +23,6 @@ from projections.engine.positions import Positions
 from projections.engine.projector import Projector
 from projections.models.due import Due, DueList
 from projections.models.links import Links
-from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
 from projections.stores.counters import FEES, Counters
 from workers.months import CutOff
@@ -52,14 +52,13 @@ class MonthlyFees:
     positions: Positions
     organizations: Organizations
     links: Links
-    fee_book: FeeBook
     due_list: DueList
     counters: Counters
     cut_off: CutOff
     _me: str = field(default_factory=lambda: uuid4().hex, init=False)
     _month: str = field(default="", init=False)  # Months are frozen up to this one.
-    # For whom they are not yet: the newest month that is, or for which nothing is due.
-    _settled: dict[UUID, str] = field(default_factory=dict, init=False)
+    # For whom they are not yet: the first month for which something may be due.
+    _unsettled: dict[UUID, str] = field(default_factory=dict, init=False)
 
     def run(self, most: int = STEPS_MAX) -> None:
         """Record what falls due for the next organizations, then charge what is due."""
@@ -69,7 +68,7 @@ class MonthlyFees:
         month = month_of(self.cut_off.shared_clock() - COMMITTED_WITHIN)
         if month != self._month:
             self._open(month)
-        failures, unsettled = 0, [*islice(self._settled, most)]
+        failures, unsettled = 0, [*islice(self._unsettled, most)]
         for organization_id in unsettled:
             failures = 0 if self._freeze(organization_id) else failures + 1
             if failures == FAILURES_MAX:
@@ -85,16 +84,15 @@ class MonthlyFees:
             return
         with self.database.reading() as connection:
             organizations = self.organizations.all(connection)
-            newest = self.fee_book.newest(connection)
-        settled = {row.id: newest.get(row.id, month_of(row.created_at)) for row in organizations}
-        self._settled = {each: newest for each, newest in settled.items() if newest < month}
+        first = {row.id: next_month(month_of(row.created_at)) for row in organizations}
+        self._unsettled = {each: since for each, since in first.items() if since <= month}
         self._month = month
 
     def _reach(self, position: int) -> bool:
         """Project up to a position; False if a read model of the fees has stopped before it."""
         self.projector.catch_up(position)
         found = self.positions.all(self.database)
-        needed = (self.organizations.name, self.links.name, self.fee_book.name)
+        needed = (self.organizations.name, self.links.name)
         return all(name in found and found[name].position >= position for name in needed)
 
     def _freeze(self, organization_id: UUID) -> bool:
@@ -103,16 +101,22 @@ class MonthlyFees:
         def active_at(moment: datetime) -> Sequence[UUID]:
             return self.database.read(self.links.active_at, organization_id, moment)
 
-        settled = self._settled.pop(organization_id)
+        first = self._unsettled.pop(organization_id)
         try:
-            history = self.log.history(organization_id)
-            for month in months_before(next_month(settled), next_month(self._month)):
+            months = [*months_before(first, next_month(self._month))]
+            # Months are frozen in order, so what comes before one that is frozen is settled.
+            months = [*takewhile(partial(self._is_open, organization_id), reversed(months))]
+            history = self.log.history(organization_id) if months else ()
+            for month in reversed(months):
                 self.billing.freeze(history, month, active_at, self._cause(month))
         except Exception:
             logger.exception("the monthly fee of %s failed", organization_id)
-            self._settled[organization_id] = settled  # Its next turn comes behind all others.
+            self._unsettled[organization_id] = first  # Its next turn comes behind all others.
             return False
         return True
+
+    def _is_open(self, organization_id: UUID, month: str) -> bool:
+        return self.log.find(MonthlyFee, MonthlyFee.id_of(organization_id, month)) is None
 
     def _charge_oldest(self, most: int) -> None:
         """Charge what is due, in the order in which it fell due.

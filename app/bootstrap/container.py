@@ -115,7 +115,6 @@ from projections.models.due import DueList
 from projections.models.erasures import Erasures
 from projections.models.jobs import Jobs
 from projections.models.links import Links
-from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
 from projections.models.plans import Plans
 from projections.models.proposals import Proposals
@@ -241,10 +240,8 @@ class Container:
 
     def open_log(self, *, create: bool) -> Log:
         """Open the log, with new tables if `create`; metrics count what it appends."""
-        recorder = self.persistence.recorder()
-        if create:
-            recorder.create_table()
-        log = Log(recorder, AGGREGATES)
+        tables = {"CREATE_TABLE": "y" if create else "n"}
+        log = Log({**self.persistence.log_environment(), **tables}, AGGREGATES)
         log.observer, log.around = self.metrics.appended, tracing().around or log.around
         return log
 
@@ -320,7 +317,6 @@ class Container:
     plans = auto(Plans)
     links = auto(Links)
     due_list = auto(DueList)
-    fee_book = auto(FeeBook)
     webhook_endpoints = auto(WebhookEndpoints)
     webhook_messages = auto(WebhookMessages)
     erasures = auto(Erasures)

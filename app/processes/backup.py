@@ -236,12 +236,13 @@ def _fingerprint(container: Container) -> str | None:
 def _has_last_event(log: Log, manifest: Manifest) -> bool:
     if manifest.position == 0:
         return True
-    expected = (manifest.stream_id, manifest.stream_version, manifest.state_sha256)
-    for last in log.stored(manifest.position - 1, 1):
-        digest = hashlib.sha256(last.state).hexdigest()
-        is_there = last.position == manifest.position
-        return is_there and (str(last.stream_id), last.version, digest) == expected
-    return False
+    at = manifest.position
+    found = log.recorder.select_notifications(at, 1, stop=at)
+    if not found:
+        return False
+    event, expected = found[0], (manifest.stream_id, manifest.stream_version, manifest.state_sha256)
+    digest = hashlib.sha256(event.state).hexdigest()
+    return (str(event.originator_id), event.originator_version, digest) == expected
 
 
 def _engine(container: Container) -> Literal["sqlite", "postgresql"]:

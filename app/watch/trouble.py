@@ -36,7 +36,7 @@ def trouble_of(error: BaseException, location: str) -> str:
         return NO_ROOM
     if state in UNDEFINED or said.startswith(MISSING):
         return NOT_MIGRATED
-    if isinstance(root, PoolTimeout):
+    if isinstance(root, PoolTimeout) or type(root).__name__ == "PoolTimeout":
         return f"a full pool: every connection of this process to {location} is in use ({said})"
     if REFUSAL in said:
         return f"the database {location} refuses: {said.partition(REFUSAL)[2].strip()}"

@@ -78,12 +78,12 @@ class Webhooks:
         """
         owner, key = draft.organization_id, draft.key
         endpoint_id = WebhookEndpoint.id_of(owner, key) if key is not None else self.new_id()
+        list_id, opened = WebhookList.id_of(owner), WebhookList.Opened
+        listed = self.log.find(WebhookList, list_id)  # Before what may be listed there.
         made = self.log.find(WebhookEndpoint, endpoint_id) if key is not None else None
         if made is not None:
             self._require_same(draft, made)
             return made, True
-        list_id, opened = WebhookList.id_of(owner), WebhookList.Opened
-        listed = self.log.find(WebhookList, list_id)
         listed = listed or WebhookList.begin(opened, cause, list_id, organization_id=owner)
         listed.add(endpoint_id, cause)
         new = WebhookEndpoint.begin(
@@ -159,9 +159,9 @@ class Webhooks:
     @retried
     def delete(self, endpoint: WebhookEndpoint, cause: Cause) -> WebhookEndpoint:
         """Delete an endpoint; doing it again changes nothing."""
-        newest = self.log.get(WebhookEndpoint, endpoint.id)
+        listed = self.log.get(WebhookList, WebhookList.id_of(endpoint.organization_id))
+        newest = self.log.get(WebhookEndpoint, endpoint.id)  # Last: it knows if it is not listed.
         if not newest.is_deleted:
-            listed = self.log.get(WebhookList, WebhookList.id_of(newest.organization_id))
             newest.record(WebhookEndpoint.Deleted, cause)
             listed.record(WebhookList.Removed, cause, endpoint_id=newest.id)
             self.log.append(newest, listed)

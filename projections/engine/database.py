@@ -55,7 +55,7 @@ class Database:
         self._durable = (durable or engine).execution_options(sqlite_begin="IMMEDIATE")
         pool: Any = engine.pool
         self._wait_s = pool.timeout()
-        self.lent = getattr(pool, "lent", self._borrow)  # Both lend in autocommit.
+        self._lent = getattr(pool, "lent", self._borrow)  # Both lend in autocommit.
         self._slots = Semaphore(max(1, pool.size() - FREE_MIN))
 
     @contextmanager
@@ -119,7 +119,7 @@ class Database:
         may_block()
         self._require()
         dialect = self.engine.dialect
-        with suppress(dialect.loaded_dbapi.Error), self.lent() as driver:
+        with suppress(dialect.loaded_dbapi.Error), self._lent() as driver:
             found: Sequence[Sequence[Any]] = execute(driver, dialect, hot, values).fetchall()
             return found
         return self.all(hot.statement, values)

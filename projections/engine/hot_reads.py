@@ -30,7 +30,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from projections.engine.inserting import driver_of
 
 
-class ListParameter(TypeDecorator[list[Any]]):
+class _ListParameter(TypeDecorator[list[Any]]):
     """A list of texts or ids as one parameter: an array on PostgreSQL, JSON on SQLite."""
 
     impl = String
@@ -58,7 +58,7 @@ class OneOf(ColumnElement[bool]):
 
     def __init__(self, column: ColumnElement[Any], name: str) -> None:
         self.column = column
-        self.values: BindParameter[list[Any]] = bindparam(name, type_=ListParameter(column.type))
+        self.values: BindParameter[list[Any]] = bindparam(name, type_=_ListParameter(column.type))
 
 
 def as_json(values: list[Any]) -> str:

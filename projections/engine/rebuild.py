@@ -31,8 +31,8 @@ FORMER_TABLES = (
     *("link_texts", "link_activations", "link_plan_names", "link_timelines"),
     *("job_counts", "link_counts", "link_spans", "refund_reasons"),
 )
-# The tables of the last two stay for the processes of 1.0.0 that still read them.
-FORMER_MODELS = ("timelines", "link_spans", "unfinished", "open_slices")
+# The tables of the last three stay for the processes of 1.0.0 that still read them.
+FORMER_MODELS = ("timelines", "link_spans", "unfinished", "open_slices", "monthly_fees")
 
 _GENERATION = re.compile(r".+__(?P<made>[0-9a-f]{8})[0-9a-f]{8}\Z")
 

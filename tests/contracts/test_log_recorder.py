@@ -1,18 +1,66 @@
 """Recorders of the log pass the library's own suites, on files as in production."""
 
 import sqlite3
+import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from uuid import uuid4
 
+import eventsourcing.cryptography
 import pytest
-from eventsourcing.persistence import IntegrityError, StoredEvent
+from eventsourcing.persistence import IntegrityError, OperationalError, StoredEvent
+from eventsourcing.sqlite import SQLiteDatastore
 
 from app.adapters.sqlite.log import SQLiteLogRecorder
 from domain.log.log import EventsGone, NothingInserted
-from tests.domain.writers import recorder_on
+
+# The suites need a cipher that this service does not; the library ships it twice, and the one they
+# import is built on a package that is not installed.
+sys.modules.setdefault("eventsourcing.cipher", eventsourcing.cryptography)
+from eventsourcing.tests import persistence as suites  # noqa: E402  # After the line above.
+
+LOCK_TIMEOUT_S = 10
+PATIENCE_S = 10.0
+
+
+def recorder_on(file: Path) -> SQLiteLogRecorder:
+    recorder = SQLiteLogRecorder(SQLiteDatastore(str(file), lock_timeout=LOCK_TIMEOUT_S))
+    recorder.create_table()
+    return recorder
+
+
+class SuiteOnFiles(suites.RecorderTestCase):
+    """Gives every test of a suite a file of its own."""
+
+    def setUp(self) -> None:
+        folder = TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._file = Path(folder.name) / "log.sqlite"
+        self._threads = set(threading.enumerate())
+
+    def create_recorder(self) -> SQLiteLogRecorder:
+        recorder = recorder_on(self._file)
+        self.addCleanup(self._close, recorder)
+        return recorder
+
+    def _close(self, recorder: SQLiteLogRecorder) -> None:
+        """Close after the last reader: the suite tells its readers to stop, but does not wait."""
+        for thread in set(threading.enumerate()) - self._threads:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+        recorder.datastore.close()
+
+
+class TestApplicationRecorder(SuiteOnFiles, suites.ApplicationRecorderTestCase[SQLiteLogRecorder]):
+    """Subscriptions, an optional part of the suite, do not exist on SQLite."""
+
+
+class TestNonInterleavingPositions(SuiteOnFiles, suites.NonInterleavingNotificationIDsBaseCase):
+    """Positions of one commit stand together, so whoever follows never skips a late one."""
 
 
 @pytest.fixture
@@ -24,15 +72,15 @@ def file(tmp_path: Path) -> Path:
 def recorder(file: Path) -> Iterator[SQLiteLogRecorder]:
     recorder = recorder_on(file)
     yield recorder
-    recorder.close()
+    recorder.datastore.close()
 
 
 def event(version: int = 1) -> StoredEvent:
     return StoredEvent(uuid4(), version, "topic", b"state")
 
 
-def positions(recorder: SQLiteLogRecorder) -> Sequence[int]:
-    return [position for position, *_ in recorder.select_rows(0, 100, frozenset())]
+def positions(recorder: SQLiteLogRecorder) -> Sequence[int | None]:
+    return [each.id for each in recorder.select_notifications(None, 100)]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +104,7 @@ def test_whatever_was_done_to_its_file_a_log_uses_no_position_twice_and_renumber
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.executescript(done)
     assert positions(recorder) == left
-    assert recorder.max_notification_id() == max(left, default=0)
+    assert recorder.max_notification_id() == max(left, default=None)
     assert recorder.insert_events([event()]) == [written + 1]
     assert positions(recorder) == [*left, written + 1]
 
@@ -75,13 +123,51 @@ def test_a_table_that_exists_is_kept(recorder: SQLiteLogRecorder, file: Path) ->
     recorder.insert_events([event()])
     again = recorder_on(file)
     assert positions(again) == [1]
-    again.close()
+    again.datastore.close()
+
+
+def test_a_log_that_ran_out_of_connections_writes_again(recorder: SQLiteLogRecorder) -> None:
+    pool = recorder.datastore.pool
+    pool.pool_timeout = 0.05
+    readers = [
+        pool.get_connection(is_writer=False) for _ in range(pool.pool_size + pool.max_overflow)
+    ]
+    with pytest.raises(OperationalError):
+        recorder.insert_events([event()])
+    for reader in readers:
+        pool.put_connection(reader)
+    assert recorder.insert_events([event()]) == [1]
+
+
+def test_a_log_whose_file_could_not_be_opened_for_a_moment_writes_again(
+    recorder: SQLiteLogRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = recorder.datastore.pool
+    pool.pool_timeout = 0.05
+    reader = pool.get_connection(is_writer=False)  # The one connection there is.
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "db_name", "/nowhere/log.sqlite")
+        with pytest.raises(Exception, match="unable to open"):
+            recorder.insert_events([event()])
+    assert recorder.insert_events([event()]) == [1]
+    pool.put_connection(reader)
+
+
+def test_closing_a_log_leaves_a_connection_in_use_to_its_user(recorder: SQLiteLogRecorder) -> None:
+    # SQLite itself crashes the process when one thread closes what another is reading from.
+    recorder.insert_events([event()])
+    with recorder.datastore.transaction(commit=False) as cursor:
+        cursor.execute("SELECT topic FROM stored_events")
+        recorder.datastore.close()
+        assert [row["topic"] for row in cursor.fetchall()] == ["topic"]
 
 
 def test_a_full_disk_is_told_apart_from_an_unknown_outcome(recorder: SQLiteLogRecorder) -> None:
     recorder.insert_events([event()])
-    with recorder.database.lent() as connection:
-        connection.execute("PRAGMA max_page_count = 1")  # SQLite keeps to what is there.
+    pool = recorder.datastore.pool
+    connection = pool.get_connection(is_writer=False)
+    connection.cursor().execute("PRAGMA max_page_count = 1")  # SQLite keeps to what is there.
+    pool.put_connection(connection)
     large = [replace(event(), state=b"x" * 100_000)]
     with pytest.raises(NothingInserted):
         recorder.insert_events(large)

@@ -29,18 +29,18 @@ class FaultyRecorder(SQLiteLogRecorder):
         """How many scripted faults have not happened."""
         return len(self._script)
 
-    def insert_events(self, stored_events: Sequence[StoredEvent]) -> Sequence[int]:
+    def insert_events(self, stored_events: Sequence[StoredEvent], **options: Any) -> Sequence[int]:
         self.meanwhile()
         self._reach("before insert")
-        positions = super().insert_events(stored_events)
+        positions = super().insert_events(stored_events, **options)
         self._reach("after insert")
         return positions
 
-    def select_events(self, stream_id: UUID, **options: Any) -> Sequence[StoredEvent]:
+    def select_events(self, originator_id: UUID | str, **options: Any) -> Sequence[StoredEvent]:
         self._reach("on select")
-        return super().select_events(stream_id, **options)
+        return super().select_events(originator_id, **options)
 
-    def select_newest(self, streams: Collection[UUID | str]) -> Sequence[StoredEvent]:
+    def select_newest(self, streams: Collection[UUID]) -> Sequence[StoredEvent]:
         self._reach("on select")
         return super().select_newest(streams)
 

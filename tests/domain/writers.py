@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import cast
 from uuid import UUID
 
-from app.adapters.sqlite.database import database_in, engine_for
-from app.adapters.sqlite.file import DatabaseFile
+from eventsourcing.utils import get_topic
+
 from app.adapters.sqlite.log import SQLiteLogRecorder
 from domain.accounts.committer import Committer
 from domain.accounts.wallet import Wallet, wallet_id
@@ -37,15 +37,15 @@ WriterFactory = Callable[[], Writer]
 
 
 def open_log(file: Path, recorder: type[SQLiteLogRecorder] = SQLiteLogRecorder) -> Log:
-    return Log(recorder_on(file, recorder), AGGREGATES)
-
-
-def recorder_on(file: Path, kind: type[SQLiteLogRecorder] = SQLiteLogRecorder) -> SQLiteLogRecorder:
-    file.touch()
-    opened = DatabaseFile(file)
-    recorder = kind(database_in(opened, engine_for(opened, synchronous="FULL")), opened)
-    recorder.create_table()
-    return recorder
+    return Log(
+        {
+            "PERSISTENCE_MODULE": "eventsourcing.sqlite",
+            "SQLITE_DBNAME": str(file),
+            "SQLITE_LOCK_TIMEOUT": "10",
+            "APPLICATION_RECORDER_TOPIC": get_topic(recorder),
+        },
+        AGGREGATES,
+    )
 
 
 def before_insert(writer: Writer, number: int, happens: Callable[[], object]) -> None:

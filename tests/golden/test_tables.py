@@ -3,7 +3,7 @@
 `tables.json` holds the columns by set, version and table. No entry is ever changed: where a shape
 changes, the version of its set is raised and a new entry is added, so that `migrate` can tell the
 tables of an earlier release from its own; it goes with its set. The entries but for
-`due`, `notes`, `reading_turns`, `counters`, `statements`, `usage`, `jobs`, `monthly_fees`,
+`due`, `notes`, `reading_turns`, `counters`, `statements`, `usage`, `jobs`,
 `organizations` and `plans` from 2 on, `links` from 5 on, `api_clients` and `transactions` from 3 on
 and those of webhooks are of release 289da21; any order.
 """

@@ -236,14 +236,14 @@ def test_a_redirect_is_no_delivery(net: Net, receiver: Receiver) -> None:
 def test_an_endpoint_that_is_gone_is_disabled(net: Net, receiver: Receiver) -> None:
     acme = net.partner()
     made = acme.ask("POST", PATH, {"url": f"{receiver.url}/gone"}).data
-    one = f"{PATH}/{made['id']}"
+    one, listed = f"{PATH}/{made['id']}", f"{PATH}/{made['id']}/deliveries"
     receiver.status = 410
     acme.post(f"{one}/test")
-    net.until(lambda: not acme.data(one)["enabled"])
+    net.until(lambda: [each["status"] for each in acme.data(listed)["data"]] == ["failed"])
     acme.get(one)
-    told = acme.get(f"{one}/deliveries").data["data"][0]["id"]
+    told = acme.get(listed).data["data"][0]["id"]
     acme.post(f"{one}/test")
-    acme.post(f"{one}/deliveries/{told}/redeliver")
+    acme.post(f"{listed}/{told}/redeliver")
     acme.call("PATCH", one, {"enabled": True})
     net.run("webhooks", "disable", made["id"])
     net.run("webhooks", "disable", made["id"])

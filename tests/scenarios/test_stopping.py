@@ -93,5 +93,5 @@ def ended_s(running: dict[str, Running], *statuses: int) -> dict[str, float]:
 
 def endpoint_is_asked_for(system: System) -> bool:
     """Tell whether a worker has written down that it calls the network."""
-    stored = system.container.log.stored(0, 500)
-    return any("endpoint_requested" in each.topic for each in stored)
+    recorder = system.container.log.recorder
+    return any("endpoint_requested" in each.topic for each in recorder.select_notifications(1, 500))

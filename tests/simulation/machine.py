@@ -92,7 +92,14 @@ class Machine(Process):
     def log(self) -> Log:
         log = super().log
         recorder = cast("Any", log.recorder)
-        event.listen(recorder.database.engine, "connect", lambda raw, _: raw.execute(NO_SYNC))
+        opened = recorder.datastore.pool._create_connection  # noqa: SLF001  # Where they come from.
+
+        def fast() -> Any:
+            connection = opened()
+            connection.cursor().execute(NO_SYNC)
+            return connection
+
+        recorder.datastore.pool._create_connection = fast  # noqa: SLF001  # The same.
         recorder.insert_events = self._inserting(recorder.insert_events)
         log.appended = Turns(self)
         cast("Any", log).hurry = self.world.let_project

@@ -272,7 +272,7 @@ def run_other(other: Process, clock: SetClock) -> Callable[[], object]:
         # What comes before a read or between reads does not depend on the database.
         *(
             pytest.param(each, marks=pytest.mark.any_database)
-            for each in ("fee_book.newest", "links.active_at", "log.get")
+            for each in ("organizations.all", "links.active_at", "log.get")
         ),
         "log.append",
         "committer.commit",
@@ -410,7 +410,7 @@ def test_a_log_that_is_gone_is_not_asked_for_every_organization(
     assert all(charged(process, each) == FEBRUARY for each in organizations)
 
 
-@pytest.mark.parametrize("part", ["organizations", "links", "monthly_fees"])
+@pytest.mark.parametrize("part", ["organizations", "links"])
 def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
     process: Process,
     organization_id: UUID,

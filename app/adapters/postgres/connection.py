@@ -54,12 +54,6 @@ class ServerSilent(psycopg.OperationalError):
     """
 
 
-def is_lost(error: BaseException) -> bool:
-    """Tell whether a connection broke or takes no writes; others of its pool may be no better."""
-    state = error.sqlstate if isinstance(error, psycopg.Error) else ""
-    return state is None or state.startswith(("08", "57P", "25006"))
-
-
 class BoundedConnection(psycopg.Connection[Any]):
     """Waits at most `answer_s` for each answer; None means without a limit.
 

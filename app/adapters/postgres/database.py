@@ -1,7 +1,6 @@
 """PostgreSQL: one database holds the log, the read models and the own stores."""
 
 import shlex
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -16,9 +15,8 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from app.adapters.databases import Databases, LogEnd, end_of, find_gap, not_empty, not_whole
-from app.adapters.postgres.connection import DURABLE, BoundedConnection, fault_of_sessions, is_lost
+from app.adapters.postgres.connection import DURABLE, BoundedConnection, fault_of_sessions
 from app.adapters.postgres.lock import IDLE_S_MAX, SessionLock, key_of
-from app.adapters.postgres.log import PostgresLogRecorder
 from app.adapters.postgres.server import ServerPin
 from app.adapters.postgres.waker import CHANNEL, WORK_CHANNEL, PostgresWaker
 from domain.errors import NotPossible
@@ -29,7 +27,6 @@ from projections.engine.hot_reads import has_news
 from projections.engine.trigrams import EXTENSIONS
 
 # Connections of one process; opened when they are needed, and kept.
-LOG_MAX = 3
 VIEWS_MAX = 5
 KEYS_MAX = 2  # Few, because a process keeps the keys that it has read for a second.
 POOL_WAIT_S = 3.0
@@ -130,9 +127,12 @@ class PostgresDatabase:
         addresses = (f"{host}:{port}" for host, port in zip(hosts, ports, strict=False))
         return f"{parts.get('dbname', '')} on {', '.join(addresses)}"
 
-    def recorder(self) -> PostgresLogRecorder:
-        engine = engine_for(partial(self._open, "log"), LOG_MAX)
-        return PostgresLogRecorder(Database(engine), self._pin)
+    def log_environment(self) -> dict[str, Any]:
+        return {
+            "PERSISTENCE_MODULE": "app.adapters.postgres.log:Factory",
+            "LOG_CONNINFO": self._conninfo("log"),
+            "LOG_PIN": self._pin,
+        }
 
     def databases(self) -> Databases:
         """Return the databases. The views and the stores share connections.
@@ -155,10 +155,8 @@ class PostgresDatabase:
         connection = checked or BoundedConnection.connect(target, autocommit=True)
         try:
             connection.set_up(target, SESSION)
-            # A new role may read what this reads only after `migrate`.
-            connection.is_standby = self._pin.check(connection)
-            # So that this role owns all tables but the log's, whichever role connects.
-            if self._service_role and purpose != "log":
+            self._pin.check(connection)  # Which a new role may only after `migrate`.
+            if self._service_role:  # So that this role owns these tables, whichever role connects.
                 connection.run(f"SET ROLE {Identifier(self._service_role).as_string()}")
         except BaseException:
             connection.close()
@@ -348,12 +346,8 @@ class FixedPool(QueuePool):
             if not driver.autocommit:  # Nearly always the last user left it in autocommit.
                 driver.autocommit = True
             yield driver
-        except psycopg.errors.UniqueViolation:
-            raise  # The session is as sound as before.
-        except BaseException as error:
+        except BaseException:
             record.invalidate()
-            if is_lost(error):
-                self._invalidate_time = time.time()  # Those that are idle are opened anew.
             raise
         finally:
             self._do_return_conn(record)

@@ -8,6 +8,7 @@ from threading import Lock
 
 import psycopg
 from psycopg.rows import tuple_row
+from psycopg.sql import SQL, Composed, Identifier
 
 from app.adapters.postgres.lock import key_of
 
@@ -20,24 +21,22 @@ POSITIONS_LEFT_OUT = 1_000_000_000
 # The timeline of the last checkpoint changes late after a promotion. A standby writes no log.
 LOCATION = """
     SELECT to_hex(system_identifier) || '/' || CASE WHEN pg_is_in_recovery() THEN 'standby'
-        ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END, pg_is_in_recovery(),
-        coalesce(current_schema(), 'public')
+        ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END, pg_is_in_recovery()
     FROM pg_control_system()
 """
 # Two stand-bys of one server may be promoted one after the other, both to the same timeline. So
 # each life gets a random name, by which its log is recognized.
 CREATE = """
-    CREATE TABLE IF NOT EXISTS log_events_servers (
+    CREATE TABLE IF NOT EXISTS {servers} (
         place text PRIMARY KEY, life uuid NOT NULL DEFAULT gen_random_uuid())
 """
-SELECT = "SELECT life::text FROM log_events_servers WHERE place = %s"
+SELECT = "SELECT life::text FROM {servers} WHERE place = %s"
 LEAVE_OUT = """
     SELECT setval(sequence, nextval(sequence) + %s)
-    FROM CAST(pg_get_serial_sequence('log_events', 'notification_id') AS regclass) AS sequence
-    WHERE EXISTS (SELECT FROM log_events_servers)
+    FROM CAST(pg_get_serial_sequence(%s, 'notification_id') AS regclass) AS sequence
+    WHERE EXISTS (SELECT FROM {servers})
 """
-SERVERS = "log_events servers"  # The lock under which a life is named.
-INSERT = "INSERT INTO log_events_servers (place) VALUES (%s)"
+INSERT = "INSERT INTO {servers} (place) VALUES (%s)"
 
 
 class OtherServer(psycopg.OperationalError):
@@ -56,7 +55,18 @@ class ServerPin:
         self._location = ""
         self._life: object = None  # None: `migrate` has not run yet.
         self.is_over = False  # Another server has answered.
-        self.lock_key = 0  # Under which events are inserted, in the schema of the log.
+        self.name_tables("log_events")
+
+    def name_tables(self, events_table: str, schema: str = "") -> None:
+        """Say where the log is; without a schema in the first one of the search path."""
+        names = (schema, events_table) if schema else (events_table,)
+        self._events = Identifier(*names).as_string()
+        self._servers = Identifier(*names[:-1], f"{events_table}_servers")
+        self._lock_key = key_of(f"{'.'.join(names)} servers")
+
+    @property
+    def create_statement(self) -> Composed:
+        return self._sql(CREATE)
 
     @property
     def name(self) -> str:
@@ -69,8 +79,7 @@ class ServerPin:
     def check(self, connection: psycopg.Connection) -> bool:
         """Compare the server of a new connection; return whether it is a standby."""
         with connection.cursor(row_factory=tuple_row) as cursor:
-            location, is_standby, schema = cursor.execute(LOCATION).fetchone() or ("", True, "")
-            self.lock_key = key_of(f"{schema}.log_events")
+            location, is_standby = cursor.execute(LOCATION).fetchone() or ("", True)
             life = None
             try:
                 life = self._load(cursor, location)
@@ -88,13 +97,16 @@ class ServerPin:
         return bool(is_standby)
 
     def _load(self, cursor: psycopg.Cursor[tuple[object, ...]], location: str) -> object:
-        row = cursor.execute(SELECT, [location]).fetchone()
+        row = cursor.execute(self._sql(SELECT), [location]).fetchone()
         return None if row is None else row[0]
 
     def _insert(self, cursor: psycopg.Cursor[tuple[object, ...]], location: str) -> object:
         with cursor.connection.transaction():
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key_of(SERVERS)])
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [self._lock_key])
             if self._load(cursor, location) is None:  # Another process may have been first.
-                cursor.execute(LEAVE_OUT, [POSITIONS_LEFT_OUT])
-                cursor.execute(INSERT, [location])
+                cursor.execute(self._sql(LEAVE_OUT), [POSITIONS_LEFT_OUT, self._events])
+                cursor.execute(self._sql(INSERT), [location])
         return self._load(cursor, location)
+
+    def _sql(self, statement: str) -> Composed:
+        return SQL(statement).format(servers=self._servers)

@@ -15,7 +15,6 @@ from sqlalchemy.pool import QueuePool
 
 from app.adapters.databases import Databases, LogEnd, end_of, find_gap, not_empty, not_whole
 from app.adapters.sqlite.file import DatabaseFile, FileLock
-from app.adapters.sqlite.log import SQLiteLogRecorder
 from app.security.key_file import alone, sync
 from app.watch.trouble import RESTORE
 from domain.log.log import Stored
@@ -77,6 +76,7 @@ def database_in(file: DatabaseFile, engine: Engine, durable: Engine | None = Non
     return Database(engine, durable, require)
 
 
+LOG_LOCK_TIMEOUT_S = 10
 LAST_EVENT = (
     "SELECT rowid, originator_id, originator_version, state "
     "FROM stored_events ORDER BY rowid DESC LIMIT 1"
@@ -103,9 +103,13 @@ class SqliteFiles:
     def beside_the_log(self, purpose: str) -> Path:
         return self.path.with_name(f"{self.path.stem}-{purpose}{self.path.suffix}")
 
-    def recorder(self) -> SQLiteLogRecorder:
-        log = self._opened[0]
-        return SQLiteLogRecorder(database_in(log, engine_for(log, synchronous="FULL")), log)
+    def log_environment(self) -> dict[str, str]:
+        return {
+            "PERSISTENCE_MODULE": "eventsourcing.sqlite",
+            "SQLITE_DBNAME": DatabaseFile(self.path).uri,
+            "SQLITE_LOCK_TIMEOUT": str(LOG_LOCK_TIMEOUT_S),
+            "APPLICATION_RECORDER_TOPIC": "app.adapters.sqlite.log:SQLiteLogRecorder",
+        }
 
     def databases(self) -> Databases:
         """Return the databases; the keys lie in the log's own file."""

@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
+from urllib.parse import unquote
 
 CHECK_S = 0.05
 Identity = tuple[int, int] | None  # Device and number; None: there is no such file.
@@ -27,6 +28,12 @@ class DatabaseFile:
         self._checks_at_s = 0.0
         # A look and what follows from it are one step: another thread may open the file meanwhile.
         self._lock = Lock()
+
+    @classmethod
+    def named(cls, name: str) -> "DatabaseFile":
+        """Return the file of a path, or of a URI such as ours."""
+        path, is_uri, _ = name.removeprefix("file://").partition("?mode=")
+        return cls(Path(unquote(path) if is_uri else name))
 
     def opened(self) -> None:
         """Note a new connection that has read, so that its files are there, or raise as below."""

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, event
 from sqlalchemy.exc import OperationalError
 
 from app.adapters.databases import Databases
-from app.adapters.postgres.database import PostgresDatabase
-from app.adapters.postgres.log import PostgresLogRecorder
+from app.adapters.postgres.database import PostgresDatabase, conninfo
+from app.adapters.postgres.log import Datastore, PostgresLogRecorder
 from app.adapters.sqlite.database import SqliteFiles
 from domain.accounts.wallet import Wallet
 from projections.engine.database import Database, is_outage
@@ -32,10 +32,11 @@ END_OF_LOG = "SELECT pg_current_wal_flush_lsn() = pg_current_wal_insert_lsn()"
 @pytest.fixture
 def recorder(shaky_url: str) -> Iterator[PostgresLogRecorder]:
     """On a server of its own, where nobody else writes, through sessions that do not wait."""
-    made = PostgresDatabase(shaky_url + CAREFREE).recorder()
+    datastore = Datastore(conninfo(shaky_url + CAREFREE))
+    made = PostgresLogRecorder(datastore, events_table_name="log_events")
     made.create_table()
     yield made
-    made.close()
+    datastore.close()
 
 
 def test_events_are_on_the_disk_when_their_insert_is_answered(
@@ -45,8 +46,8 @@ def test_events_are_on_the_disk_when_their_insert_is_answered(
         for _ in range(INSERTS):
             recorder.insert_events([StoredEvent(uuid4(), 1, Wallet.Opened.TOPIC, b"{}")])
             assert other.execute(END_OF_LOG).fetchone() == (True,)
-    with recorder.database.lent() as connection:
-        assert connection.execute(SETTING).fetchone() == ("off",)
+    with recorder.datastore.get_connection() as connection:
+        assert connection.execute(SETTING).fetchone() == {"synchronous_commit": "off"}
 
 
 @pytest.mark.any_database  # What such a commit waits for, the tests below tell of both.

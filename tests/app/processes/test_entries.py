@@ -59,4 +59,4 @@ def test_a_process_without_http_loads_no_edge_no_client_and_on_sqlite_no_postgre
 ) -> None:
     found = loaded(shell, name)
     assert {"app", "sqlite3", "eventsourcing"} <= found
-    assert not found & (EDGE | {"psycopg", "urllib3"})
+    assert not found & (EDGE | {"psycopg", "psycopg_pool", "urllib3"})

@@ -50,13 +50,13 @@ def test_read_models_that_were_lost_are_made_from_the_log(
     process = process_of(processes, tmp_path)
     migrate(process)
     Life(process, seed=42).go_on(30)
-    before = process.log.stored(0, 1_000)
+    before = process.log.recorder.select_notifications(1, 1_000)
     process.close()
     for path in tmp_path.glob("deep/service-*"):
         path.unlink()
     again = process_of(processes, tmp_path)
     assert migrate(again) == [model.name for model in again.models]
-    assert again.log.stored(0, 1_000) == before
+    assert again.log.recorder.select_notifications(1, 1_000) == before
     assert again.audit().failures == []
 
 

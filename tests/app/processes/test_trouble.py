@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from werkzeug.test import TestResponse
 
-from app.adapters.postgres import database as postgres
+from app.adapters.postgres import log as postgres_log
 from app.bootstrap.container import Container
 from app.http.application import create_app
 from app.http.edge import errors
@@ -126,12 +126,12 @@ def test_a_full_pool_is_called_so(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(postgres, "LOG_MAX", 1)
-    monkeypatch.setattr(postgres, "POOL_WAIT_S", 1.0)
+    monkeypatch.setattr(postgres_log, "POOL_MAX", 1)
+    monkeypatch.setattr(postgres_log, "POOL_WAIT_S", 1.0)
     with container_at(migrated_url, tmp_path) as container:
         client = create_app(container).test_client()
         assert client.get("/readyz").status_code == 200
-        with container.log.recorder.database.lent():  # type: ignore[attr-defined]  # Of PostgreSQL.
+        with container.log.recorder.datastore.get_connection():  # type: ignore[attr-defined]  # Of PostgreSQL.
             reply = client.get("/readyz")
         assert reply.status_code == 503
         assert reply.json["missing"][0].startswith("a full pool: every connection of this process")

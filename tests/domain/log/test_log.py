@@ -93,7 +93,7 @@ def losses(log: Log) -> list[Discontinuity.Noticed]:
 
 def test_a_loss_is_recorded_once_by_whoever_has_seen_more(log: Log) -> None:
     log.append(register())
-    log.recorder.last_position_up_to = lambda _: 1  # type: ignore[method-assign]  # As on PostgreSQL.
+    log.recorder.last_position_up_to = lambda _: 1  # type: ignore[attr-defined]  # As on PostgreSQL.
     for seen in (3, 1, 3):
         log.record_loss(seen)
     assert [(each.last_position, each.seen_position) for each in losses(log)] == [(1, 3)]

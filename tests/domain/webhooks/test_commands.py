@@ -4,13 +4,20 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
 from domain.errors import NotFound, RateLimited, WebhookLimit
 from domain.webhooks.commands import Changes, Draft
-from domain.webhooks.endpoint import CHANGES_MAX, LASTING, WebhookEndpoint, WebhookList
+from domain.webhooks.endpoint import (
+    CHANGES_MAX,
+    ENDPOINTS_MAX,
+    LASTING,
+    WebhookEndpoint,
+    WebhookList,
+)
 from tests.installation import Installation, Process, SetClock
 from tests.support.erasing import erase_months
 
@@ -112,6 +119,30 @@ def test_twelve_at_once_make_ten_and_twelve_with_one_key_make_one(
     process = processes[0]
     process.webhooks.delete(process.webhooks.get(crowded, ids.pop()), process.cause())
     assert process.webhooks.register(draft(crowded), process.cause())
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_twin_that_is_first_after_our_look_makes_or_ends_the_same_endpoint(
+    process: Process, monkeypatch: pytest.MonkeyPatch, *, ends: bool
+) -> None:
+    """Though it is the last one that its organization may have, and is listed no more."""
+    owner, webhooks, cause = process.organization(), process.webhooks, process.cause()
+    endpoints, find = [made(process, owner) for _ in range(ENDPOINTS_MAX - 1)], process.log.find
+
+    def command() -> WebhookEndpoint:
+        if ends:
+            return webhooks.delete(endpoints[0], cause)
+        return webhooks.register(draft(owner, "k"), cause)[0]
+
+    def overtaken(*looked_for: Any) -> Any:
+        found = find(*looked_for)
+        while twins:
+            twins.pop()()
+        return found
+
+    twins = [command]
+    monkeypatch.setattr(process.log, "find", overtaken)
+    assert command().is_deleted is ends
 
 
 def test_two_secrets_sign_for_a_day_after_a_rotation(installation: Installation) -> None:

@@ -11,7 +11,8 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from app.adapters.postgres.database import KEYS_MAX, LOG_MAX, VIEWS_MAX, conninfo
+from app.adapters.postgres.database import KEYS_MAX, VIEWS_MAX, conninfo
+from app.adapters.postgres.log import POOL_MAX
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
 from projections.engine.database import FREE_MIN, is_outage
@@ -41,8 +42,8 @@ def test_a_transaction_may_not_stand_still_but_that_of_one_state_and_nothing_is_
         with transaction() as connection:
             assert connection.exec_driver_sql(PAUSE_MAX).scalar_one() == pause_max
             assert connection.exec_driver_sql("SHOW jit").scalar_one() == "off"
-    with recorder.database.lent() as connection:
-        assert connection.execute("SHOW jit").fetchone() == ("off",)
+    with recorder.datastore.get_connection() as connection:
+        assert connection.execute("SHOW jit").fetchone() == {"jit": "off"}
 
 
 @ON_A_SERVER
@@ -139,7 +140,7 @@ def test_of_several_hosts_the_one_that_takes_writes_is_meant(url: str, wanted: s
 def test_the_documents_say_how_many_connections_a_process_may_have() -> None:
     said = " ".join((ROOT / "docs/deployment.md").read_text().split())
     pools = {
-        "log": LOG_MAX,
+        "log": POOL_MAX,
         "read models and stores": VIEWS_MAX,
         "keys of personal data": KEYS_MAX,
     }
