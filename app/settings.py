@@ -106,7 +106,9 @@ def _names_a_database(url: str) -> bool:
 
     try:
         parts = conninfo_to_dict(url)
-    except ProgrammingError:
+        for host in str(parts.get("host") or "").split(","):
+            host.partition("/")[0].encode("idna")  # As it is resolved; a socket's path is not.
+    except (ProgrammingError, UnicodeError):
         return False
     return any(parts.get(name) for name in ("host", "hostaddr", "port", "dbname", "service"))
 

@@ -60,8 +60,9 @@ def listen(lives: Lives, role: ProcessName, **others: Need) -> MetricsServer | N
     shown = pages(registry, needs, lambda: _facts(lives.now))
     try:
         return MetricsServer(settings.host, settings.metrics_port, shown)
-    except OSError as error:
-        message = f"cannot listen on METRICS_PORT {settings.metrics_port}: {error.strerror}"
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", f"HOST {settings.host} is no address")
+        message = f"cannot listen on METRICS_PORT {settings.metrics_port}: {reason}"
         raise WrongSetting(message) from error
 
 

@@ -134,7 +134,8 @@ class LinkImport:
         esim = self.log.find(Esim, Esim.id_of(network, iccid))
         if esim is not None and esim.link_id is not None:
             _refuse("iccid", f"is the eSIM of link {esim.link_id}")
-        if (holder := endpoints.get((network, facts["endpoint_id"]))) is not None:
+        holder = endpoints.get((network, facts["endpoint_id"]))
+        if holder is not None and self.log.get(Link, holder).is_live:
             _refuse("endpoint_id", f"is that of link {holder}")
         esim = esim or Esim.register(network, iccid, cause)
         esim.reserve(link_id, cause)

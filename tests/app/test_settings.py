@@ -115,6 +115,7 @@ def test_costs_are_in_the_currency_of_the_installation_unless_they_name_one() ->
         ("DATABASE_URL", "mysql://somewhere"),
         ("DATABASE_URL", "postgresql://"),
         ("DATABASE_URL", "postgresql://[half"),
+        ("DATABASE_URL", "postgresql://pg-1,pg..example/service"),
         ("DATABASE_URL", "postgresql://service:pa%zz@db/service"),
         ("DATABASE_URL", "postgresql://service:pa zz@db/service"),
         ("DATABASE_URL", "postgresql://service:pazz@db/service?sslmod=require"),

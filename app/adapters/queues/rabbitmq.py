@@ -231,11 +231,12 @@ def parameters(url: str) -> pika.URLParameters:
     """Parse a URL. Raises WrongSetting without the URL, which may hold a password."""
     try:
         parts = urlsplit(url)
+        (parts.hostname or "").encode("idna")  # As it is resolved.
         query = {**DEFAULTS, **dict(parse_qsl(parts.query))}
         return pika.URLParameters(urlunsplit(parts._replace(query=urlencode(query))))
     except (ValueError, TypeError, AttributeError, SyntaxError, OSError):
         # pika evaluates some parameters as Python, and opens the files that they name.
         raise WrongSetting(
-            "BROKER_URL is not a URL of RabbitMQ: see its port, its path, its parameters and the "
-            "files that they name; a comma within a URL is written %2C"
+            "BROKER_URL is not a URL of RabbitMQ: see its host, its port, its path, its parameters "
+            "and the files that they name; a comma within a URL is written %2C"
         ) from None

@@ -226,9 +226,12 @@ def load_any_webhook(caller: Caller, given: Given[Any], webhook_id: str) -> Webh
 
 
 def load_delivery(caller: Caller, given: Given[Any], webhook_id: str, delivery_id: str) -> Delivery:
-    """Return a delivery of an endpoint of the caller, or raise NotFound."""
-    owner, endpoint = caller.organization_id, load_webhook(caller, given, webhook_id)
-    found = given.parts.webhook_deliveries.get(owner, endpoint.id, parse_id(delivery_id))
+    """Return a delivery of an endpoint of the caller; NotFound once all are planned."""
+    parts, endpoint = given.parts, load_webhook(caller, given, webhook_id)
+    wanted = caller.organization_id, endpoint.id, parse_id(delivery_id)
+    if (found := parts.webhook_deliveries.get(*wanted)) is None:
+        require_projected(parts.source, WebhookPlanner.name)  # A reply may just have named it.
+        found = parts.webhook_deliveries.get(*wanted)
     if found is None:
         raise NotFound
     return found

@@ -18,8 +18,10 @@ def test_web_has_its_keys_before_anybody_can_ask_for_them(tmp_path: Path) -> Non
         port = str(taken.getsockname()[1])
         shell = Shell(tmp_path).having(BROKER_URL=ELSEWHERE, METRICS_PORT=port)
         status, _, errors = shell.process("web")
+        *_, nowhere = shell.having(HOST="a..example").process("clock")
     # It comes so far and no further.
     assert (status, f"METRICS_PORT {port}" in errors) == (1, True)
+    assert nowhere.endswith(f"METRICS_PORT {port}: HOST a..example is no address\n")
     assert missing_keys(shell.container()) is None
 
 

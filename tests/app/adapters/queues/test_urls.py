@@ -35,6 +35,7 @@ def test_tls_checks_the_certificate_and_its_name() -> None:
         "amqp://user:hush@host/v?unknown=1",
         "amqp://user:hush@host/v?heartbeat=often",
         "amqp://user:hush@[host/v",
+        "amqp://user:hush@host..example/v",
         "amqps://host/v?ssl_options={'password':'hush'",  # As cut at a comma of its own.
         "amqps://host/v?ssl_options=['hush']",
         "amqps://host/v?ssl_options={'ca_certs':'/nowhere/hush.pem'}",

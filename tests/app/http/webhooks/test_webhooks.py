@@ -1,7 +1,7 @@
 """Webhooks over HTTP: endpoints, their secrets, tests and deliveries."""
 
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -125,3 +125,15 @@ def test_nothing_is_asked_for_again_while_the_planner_is_behind(still: Service) 
     asked = [tenant.post(path, json=body, key=key).status_code for key in ("a", "a", "b")]
     plan(parts)
     assert [*asked, tenant.post(path, json=body).status_code] == [202, 202, 503, 202]
+
+
+def test_a_delivery_that_a_reply_has_named_is_not_called_unknown_before_it_is_planned(
+    still: Service,
+) -> None:
+    parts, tenant = still.container, still.tenant()
+    one = f"{WEBHOOKS}/{due(tenant)}"
+    named = tenant.post(f"{one}/test").json["data"]["delivery_id"]
+    paths = [f"{one}/deliveries/{each}" for each in (named, uuid4())]
+    assert [tenant.get(each).status_code for each in paths] == [503, 503]
+    plan(parts)
+    assert [tenant.get(each).status_code for each in paths] == [200, 404]
