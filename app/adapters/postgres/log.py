@@ -34,7 +34,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from app.adapters.postgres.connection import DURABLE, BoundedConnection, ServerSilent
 from app.adapters.postgres.lock import key_of
-from app.adapters.postgres.server import OtherServer, ServerPin
+from app.adapters.postgres.server import CREATE, OtherServer, ServerPin
 from app.adapters.postgres.waker import NONE, WORK_CHANNEL, payload_of
 from domain.ids import as_id
 from domain.log.log import EventsGone, LogRow, NothingInserted, predecessors, with_news
@@ -292,8 +292,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         self._newest_statement = SQL(NEWEST).format(table=self._table).as_bytes()
         self._reads: dict[frozenset[str], bytes] = {}
         self._lock_key = key_of(f"{self.datastore.schema}.{events_table_name}")
-        datastore.pin.name_tables(events_table_name, datastore.schema)
-        self.sql_create_statements.append(datastore.pin.create_statement)
+        self.sql_create_statements.append(SQL(CREATE).format())
 
     def create_table(self) -> None:
         """Create the tables in the first schema of the session's search_path."""

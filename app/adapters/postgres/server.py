@@ -8,7 +8,6 @@ from threading import Lock
 
 import psycopg
 from psycopg.rows import tuple_row
-from psycopg.sql import SQL, Composed, Identifier
 
 from app.adapters.postgres.lock import key_of
 
@@ -27,16 +26,16 @@ LOCATION = """
 # Two stand-bys of one server may be promoted one after the other, both to the same timeline. So
 # each life gets a random name, by which its log is recognized.
 CREATE = """
-    CREATE TABLE IF NOT EXISTS {servers} (
+    CREATE TABLE IF NOT EXISTS log_events_servers (
         place text PRIMARY KEY, life uuid NOT NULL DEFAULT gen_random_uuid())
 """
-SELECT = "SELECT life::text FROM {servers} WHERE place = %s"
+SELECT = "SELECT life::text FROM log_events_servers WHERE place = %s"
 LEAVE_OUT = """
     SELECT setval(sequence, nextval(sequence) + %s)
-    FROM CAST(pg_get_serial_sequence(%s, 'notification_id') AS regclass) AS sequence
-    WHERE EXISTS (SELECT FROM {servers})
+    FROM CAST(pg_get_serial_sequence('log_events', 'notification_id') AS regclass) AS sequence
+    WHERE EXISTS (SELECT FROM log_events_servers)
 """
-INSERT = "INSERT INTO {servers} (place) VALUES (%s)"
+INSERT = "INSERT INTO log_events_servers (place) VALUES (%s)"
 
 
 class OtherServer(psycopg.OperationalError):
@@ -55,18 +54,6 @@ class ServerPin:
         self._location = ""
         self._life: object = None  # None: `migrate` has not run yet.
         self.is_over = False  # Another server has answered.
-        self.name_tables("log_events")
-
-    def name_tables(self, events_table: str, schema: str = "") -> None:
-        """Say where the log is; without a schema in the first one of the search path."""
-        names = (schema, events_table) if schema else (events_table,)
-        self._events = Identifier(*names).as_string()
-        self._servers = Identifier(*names[:-1], f"{events_table}_servers")
-        self._lock_key = key_of(f"{'.'.join(names)} servers")
-
-    @property
-    def create_statement(self) -> Composed:
-        return self._sql(CREATE)
 
     @property
     def name(self) -> str:
@@ -97,16 +84,13 @@ class ServerPin:
         return bool(is_standby)
 
     def _load(self, cursor: psycopg.Cursor[tuple[object, ...]], location: str) -> object:
-        row = cursor.execute(self._sql(SELECT), [location]).fetchone()
+        row = cursor.execute(SELECT, [location]).fetchone()
         return None if row is None else row[0]
 
     def _insert(self, cursor: psycopg.Cursor[tuple[object, ...]], location: str) -> object:
         with cursor.connection.transaction():
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [self._lock_key])
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key_of("log_events servers")])
             if self._load(cursor, location) is None:  # Another process may have been first.
-                cursor.execute(self._sql(LEAVE_OUT), [POSITIONS_LEFT_OUT, self._events])
-                cursor.execute(self._sql(INSERT), [location])
+                cursor.execute(LEAVE_OUT, [POSITIONS_LEFT_OUT])
+                cursor.execute(INSERT, [location])
         return self._load(cursor, location)
-
-    def _sql(self, statement: str) -> Composed:
-        return SQL(statement).format(servers=self._servers)
