@@ -165,7 +165,7 @@ def read_range(path: Path) -> Tree | None:
 NOTE = re.compile(
     r"(?P<text>[^\n]+\n(?P<size>[0-9]{1,18})\n(?P<root>[A-Za-z0-9+/]{43}=)\n"
     r"position (?P<position>[0-9]{1,18})\ntime (?P<at>[^\n]+)\n(?:[^\n]+\n)*)\n"
-    r"(?P<signatures>(?:\u2014 [^\n]+\n)+)"
+    r"(?P<signatures>(?:\u2014 [^\n]+(?:\n|\Z))+)"  # Whoever copies it may lose the last line end.
 )
 
 
