@@ -85,7 +85,6 @@ from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.links.network import EsimNetwork
 from domain.links.networks import Networks
-from domain.links.notifications import Notifications
 from domain.links.plan_change import PlanChange
 from domain.links.readings import LinkReadings
 from domain.links.requested import EndLink, SetStatus
@@ -626,7 +625,6 @@ class Container:
     link_create = auto(LinkCreate, offers="offer", rules="provisioning_rules", play="play")
     link_plans = auto(LinkPlans, offers="offer", rules="provisioning_rules", play="play")
     link_status = auto(SetStatus, clock="gate.now")
-    notifications = auto(Notifications, reads="link_readings")
     # Keeps usage and status of links fresh even if nobody reads them.
     background_reading = auto(
         BackgroundReading,

@@ -53,6 +53,7 @@ from app.security.authorization import Caller
 from domain import errors
 from domain.catalogue.plan import SIMULATED
 from domain.ids import derive_id
+from domain.links import notifications
 from domain.links.buying import INCOMPATIBLE, UNKNOWN
 from domain.links.change_plans import NOT_THERE, OFFER_S, ChangeRequest
 from domain.links.create import LinkRequest
@@ -508,7 +509,8 @@ def receive_notification(name: str) -> Response:
         raise RequestEntityTooLarge
     headers = {key.lower(): value for key, value in request.headers.items()}
     given.parts.gate.refuse()
-    given.parts.notifications.receive(name, headers, body, given.cause(given.parts.clock()))
+    reads, cause = given.parts.link_readings, given.cause(given.parts.clock())
+    notifications.receive(reads, name, headers, body, cause)
     response = Response(status=204)
     del response.headers["Content-Type"]
     return response
