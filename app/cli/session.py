@@ -15,8 +15,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from uuid import UUID, uuid4
 
 import click
-from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
-from eventsourcing.utils import TopicError
+from eventsourcing.persistence import PersistenceError
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -33,7 +32,7 @@ from domain.accounts.operators import Operator, Right
 from domain.accounts.organization import Organization
 from domain.cause import Cause
 from domain.errors import Conflict, ForOperator, Refused, ServiceUnavailable, refuse
-from domain.log.log import Poisoned
+from domain.log.log import UNREADABLE
 from domain.months import month_of
 from projections.engine.consumer import Stopped
 from projections.engine.positions import models_to_rebuild
@@ -45,7 +44,6 @@ P = ParamSpec("P")
 LOCK_WAIT_S = 10.0  # Most commands take a fraction of a second.
 LOCK_POLL_S = 0.05
 DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
-UNREADABLE = (Poisoned, TopicError, MapperDeserialisationError)  # As events of a newer release.
 
 
 class Session:

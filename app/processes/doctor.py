@@ -26,6 +26,7 @@ from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.catalogue.plan import SIMULATED
 from domain.cause import is_operator
 from domain.errors import WrongCurrency
+from domain.log.log import UNREADABLE
 from projections.audit.covering import ChangedCheckpoint
 
 BEHIND_MAX_S = 10.0  # Of a follower; a healthy one is behind for less than a second.
@@ -77,7 +78,12 @@ def examine(container: Container) -> list[Finding]:
     found += _tried("settings", container.currency.check)
     checks = [_hold, _keys, _operators, _start, _work, _webhooks]
     checks += [_months, _providers, _trials, _data, _checkpoints, _way_back]
-    return [*found, *(each for check in checks for each in check(container))]
+    for each in checks:
+        try:
+            found += each(container)
+        except UNREADABLE as error:
+            found.append(Finding("log", "fault", str(error)))
+    return [*dict.fromkeys(found)]
 
 
 def announce(container: Container) -> None:
@@ -150,7 +156,7 @@ def _settings(settings: Settings) -> Iterator[Finding]:
 def _tried(name: str, call: Callable[[], object]) -> Iterator[Finding]:
     try:
         call()
-    except (SigningKeysError, WrongSetting, WrongCurrency) as error:
+    except (SigningKeysError, WrongSetting, WrongCurrency, *UNREADABLE) as error:
         yield Finding(name, "fault", str(error))
 
 

@@ -16,6 +16,7 @@ from eventsourcing.domain import EventSourcingError
 from eventsourcing.persistence import (
     IntegrityError,
     Mapper,
+    MapperDeserialisationError,
     OperationalError,
     PersistenceError,
     StoredEvent,
@@ -65,6 +66,10 @@ class Poisoned(Exception):
         super().__init__(f"event at position {position}: {reason}")
         self.position = position
         self.reason = reason
+
+
+# What is raised for an event that cannot be decoded, such as one of a newer release.
+UNREADABLE = (Poisoned, TopicError, MapperDeserialisationError)
 
 
 class EventRef(NamedTuple):

@@ -70,7 +70,9 @@ def test_what_is_wrong_with_a_log_is_harmless(strange: Shell, tmp_path: Path) ->
     harmless(strange.run("audit", "verify", status=1).output)
     harmless(strange.refusal("org", "create", "--name", "Acme"))
     strange.rewrite("UPDATE stored_events SET topic = 'ledger.opened', state = 7 WHERE rowid = 1")
-    assert "cannot decode" in strange.refusal("doctor")
+    found = {each["check"]: each["message"] for each in strange.json("doctor", status=1)["data"]}
+    assert "cannot decode" in found["log"]
+    assert "backup" in found, "it says the rest, too"
     kept = tmp_path / "a\x1b[2J\nok        yes"
     kept.write_text("no note")
     harmless(strange.run("audit", "verify", "--against", kept, status=1).output)
