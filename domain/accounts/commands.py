@@ -206,13 +206,13 @@ class Accounts:
         Raises RateLimited after too many rotations, and IdempotencyKeyReused.
         """
         request_id = derive_id("secret_rotation", of.organization_id, key)
+        client = self.log.get(ApiClient, of.id)  # Before what may have renewed it meanwhile.
         earlier = self.log.find(SecretRotation, request_id) if key is not None else None
-        client = self.log.get(ApiClient, of.id)  # It has what the earlier one has changed.
         facts = {"client_id": of.client_id, "old_ends_s": old_ends_s}
         if earlier is not None:
             is_other = earlier.client_id != of.client_id
             refuse_other(client=is_other, old_ends_in=earlier.old_ends_s != old_ends_s)
-            return client, True
+            return self.log.get(ApiClient, of.id), True
         if client.revoked:
             raise NotFound
         client.rotations.require_less(ROTATIONS_MAX, cause.at, ROTATED)

@@ -10,7 +10,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from domain.accounts.commands import Accounts
-from domain.accounts.organization import ROTATIONS_MAX, ApiClient, Organization
+from domain.accounts.organization import ROTATIONS_MAX, ApiClient, Organization, SecretRotation
 from domain.cause import Cause
 from projections.engine.shape import format_time
 from tests.app.http.conftest import MakeService
@@ -98,6 +98,22 @@ def test_two_requests_with_a_key_at_once_renew_it_once(
     assert is_good(tenant.service, other, shown[0])
     history = tenant.service.container.log.history(ApiClient.id_of(other))
     assert len([each for each in history if isinstance(each, ApiClient.SecretRotated)]) == 1
+
+
+def test_the_last_renewal_of_a_day_is_repeated_though_a_twin_was_first(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("domain.accounts.commands.ROTATIONS_MAX", 1)
+    other, twins, find = tenant.another("lookup"), ["k-1"], tenant.service.container.log.find
+
+    def overtaken(kind: Any, *asked: Any, **more: Any) -> Any:
+        found = find(kind, *asked, **more)
+        while kind is SecretRotation and twins:
+            assert "client_secret" in rotate(tenant, other, twins.pop()).json["data"]
+        return found
+
+    monkeypatch.setattr(tenant.service.container.log, "find", overtaken)
+    assert "client_secret" not in rotate(tenant, other, "k-1").json["data"]
 
 
 def test_a_lost_secret_is_renewed_again(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
