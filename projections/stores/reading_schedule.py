@@ -114,7 +114,7 @@ class ReadingSchedule:
     def put_right(self, now: datetime) -> None:
         """Let links that a clock which was ahead has read wait for their pause from now on."""
         row, at = self._rows.c, to_micros(now)
-        later = case((row.due_at == REQUESTED, REQUESTED), else_=row.due_at - row.answered_at + at)
+        later = case((row.due_at <= CLAIMED, row.due_at), else_=row.due_at - row.answered_at + at)
         change = self._rows.update().where(in_order(self._rows, row.answered_at > at))
         self._database.change(change.values(due_at=later, answered_at=at))
 
