@@ -27,6 +27,9 @@ from domain.personal import Vault, open_text, seal_text
 
 LINKS_MAX = 5_000  # One transaction writes them all, and other appends wait for its end.
 
+Terms = Mapping[UUID, PlanTerms]  # Every plan of the catalogue by its id.
+Endpoints = Mapping[tuple[str, str], UUID]  # The newest link by network and endpoint id.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanBought:
@@ -64,16 +67,13 @@ class ImportedLinks:
 
 @dataclass(frozen=True)
 class LinkImport:
-    """Takes links over.
-
-    `terms` returns every plan of the catalogue by its id, `endpoints` the link of each endpoint.
-    """
+    """Takes links over; `terms` returns the whole catalogue, `endpoints` the link of each."""
 
     log: Log
     vault: Vault
     networks: Networks
-    terms: Callable[[], Mapping[UUID, PlanTerms]]
-    endpoints: Callable[[], Mapping[tuple[str, str], UUID]]
+    terms: Callable[[], Terms]
+    endpoints: Callable[[], Endpoints]
 
     @retried
     def run(
@@ -106,13 +106,7 @@ class LinkImport:
         return ImportedLinks(len(made), unchanged, tuple(lines))
 
     def _import(
-        self,
-        entry: LinkEntry,
-        terms: Mapping[UUID, PlanTerms],
-        endpoints: Mapping[tuple[str, str], UUID],
-        cause: Cause,
-        *,
-        sealed: bool,
+        self, entry: LinkEntry, terms: Terms, endpoints: Endpoints, cause: Cause, *, sealed: bool
     ) -> tuple[Link, Esim] | None:
         """Return the link of an entry with its eSIM; None if it was taken over already."""
         network, iccid = entry.network, entry.iccid
@@ -156,9 +150,7 @@ class LinkImport:
         return entry.iccid
 
 
-def _plans(
-    link_id: UUID, entry: LinkEntry, terms: Mapping[UUID, PlanTerms], now: datetime
-) -> Iterator[TakenOver]:
+def _plans(link_id: UUID, entry: LinkEntry, terms: Terms, now: datetime) -> Iterator[TakenOver]:
     """Yield the plans of an entry in order of purchase."""
     problems: list[Problem] = []
     for index, each in enumerate(entry.plans):
