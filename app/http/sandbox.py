@@ -320,7 +320,7 @@ def read_sandbox(caller: Caller, given: Given[None]) -> Sandbox:
 
     What can be played, and what is being played for your organization.
     """
-    return _state_of(given.parts, caller.organization_id, given.query.get("link_id"))
+    return _state_of(given.parts, caller.organization_id, _link_id(caller, given, given.query))
 
 
 @blueprint.operation(
@@ -332,12 +332,7 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
     Their data are used up and their plans come nearer to their end; within seconds each is read
     anew, so lists and webhooks follow. Each request moves the clock; only a reset moves it back.
     """
-    owner, link_id = caller.organization_id, given.body.get("link_id")
-    if link_id is not None:
-        try:
-            load_link(caller, given, str(link_id))
-        except NotFound:
-            raise ValidationFailed({"link_id": [NO_SUCH_LINK]}) from None
+    owner, link_id = caller.organization_id, _link_id(caller, given, given.body)
     state = _state_of(given.parts, owner)  # Before, because it may fail.
     try:
         ahead = given.parts.sandbox.advance(given.body["hours"] * HOUR, owner, link_id)
@@ -404,6 +399,16 @@ def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
         raise ValidationFailed({"operation": [TOO_MANY_SCRIPTS]})
     parts.counters.script_failure(owner, wanted, body["failure"], attempts, until)
     return _state_of(parts, owner)
+
+
+def _link_id(caller: Caller, given: Given[None], sent: Mapping[str, Any]) -> UUID | None:
+    """Return which link is meant; one that the organization does not have is refused."""
+    if (link_id := sent.get("link_id")) is not None:
+        try:
+            load_link(caller, given, str(link_id))
+        except NotFound:
+            raise ValidationFailed({"link_id": [NO_SUCH_LINK]}) from None
+    return link_id
 
 
 def _state_of(parts: Container, owner: UUID, link_id: UUID | None = None) -> Sandbox:
