@@ -200,7 +200,7 @@ class TextFormatter(_Formatter):
     """Time, level and message, then the fields as `name=value`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        at = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
+        at = self.formatTime(record, "%H:%M:%S")
         fields = [f"{name}={_clean(value)}" for name, value in fields_of(record).items()]
         text = " ".join([f"{at} {record.levelname:<7} {mask(message_of(record))}", *fields])
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text

@@ -27,7 +27,7 @@ SCOPES = {
     "keys": {"clients": "Renew and end the clients of your organization; given by name only."},
 }
 
-_BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII)
+_BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")  # IGNORECASE took 6 µs for 1.4.
 _PRESENTED = re.compile(r"bearer +.", re.IGNORECASE)
 
 
