@@ -403,19 +403,16 @@ def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
 
 def _link_id(caller: Caller, given: Given[None], sent: Mapping[str, Any]) -> UUID | None:
     """Return which link is meant; one that the organization does not have is refused."""
-    if (link_id := sent.get("link_id")) is not None:
-        try:
-            load_link(caller, given, str(link_id))
-        except NotFound:
-            raise ValidationFailed({"link_id": [NO_SUCH_LINK]}) from None
-    return link_id
+    try:
+        return load_link(caller, given, str(sent["link_id"])).id if "link_id" in sent else None
+    except NotFound:
+        raise ValidationFailed({"link_id": [NO_SUCH_LINK]}) from None
 
 
 def _state_of(parts: Container, owner: UUID, link_id: UUID | None = None) -> Sandbox:
-    found = parts.counters.scripted_failures(owner)
     scripted = [
         Scripted(of.partition(" ")[0], of.partition(" ")[2] or None, how, left, time_or_null(until))
-        for of, how, left, until in found
+        for of, how, left, until in parts.counters.scripted_failures(owner)
     ]
     ahead = parts.counters.simulated_ahead((owner, link_id) if link_id else (owner,))
     return Sandbox(ahead // HOUR, scripted, PLAYABLE, [*ACTIONS])

@@ -187,12 +187,8 @@ def test_what_is_settled_is_not_looked_at_again(
     customer(process, fee="0")
     tick(process, "2026-02-01 00:01")
 
-    def looked(*_: object) -> None:
-        message = "nothing is due"
-        raise AssertionError(message)
-
     for asked in ("history", "streams", "follow"):  # The head tells whether it is the same log.
-        monkeypatch.setattr(process.log, asked, looked)
+        monkeypatch.setattr(process.log, asked, failing(AssertionError("nothing is due")))
     for _ in range(10):
         process.time.forward(days=2)
         process.monthly_fees.run()
@@ -427,14 +423,10 @@ def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
     caplog: pytest.LogCaptureFixture,
     part: str,
 ) -> None:
-    def broken(*_: object) -> None:
-        message = "a bug of this handler"
-        raise RuntimeError(message)
-
     caplog.set_level(logging.WARNING, "workers.fees")
     with monkeypatch.context() as patch:
         model = next(each for each in process.models if each.name == part)
-        patch.setattr(model, "follow", broken)
+        patch.setattr(model, "follow", failing(RuntimeError("a bug of this handler")))
         patch.setattr(consumer, "RETRY_MAX_S", 0.05)
         activate(process, organization_id)
         process.projector.catch_up()
@@ -482,8 +474,8 @@ def around(
     monkeypatch.setattr(owner, call, called)
 
 
-def failing(error: BaseException) -> Callable[[], object]:
-    def fail() -> None:
+def failing(error: BaseException) -> Callable[..., object]:
+    def fail(*_: object) -> None:
         raise error
 
     return fail
