@@ -25,7 +25,7 @@ class Shares(LoadFileScheduling):
 
     pytest collects all tests of one database together: who went file by file would end the service
     of one and start that of the other twice a file. All that use RabbitMQ are one share: one start,
-    and TEST_BROKER_URL has one user at a time. Those ONE_BY_ONE come last, so that all end together.
+    and TEST_BROKER_URL has one user at a time. Those ONE_BY_ONE come last, so all end together.
     """
 
     def _split_scope(self, nodeid: str) -> str:
