@@ -32,7 +32,7 @@ from tests.servers.fixtures import (
     postgres_up,
     rabbitmq,
 )
-from tests.servers.scheduling import Shares, uses_broker
+from tests.servers.scheduling import Shares, rank
 from tests.servers.second_try import NEEDS_SERVER, Outcome
 
 __all__ = [
@@ -135,7 +135,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.user_properties.append(NEEDS_SERVER)
         if database == "postgresql" and _is_for_any(item):
             item.add_marker("soak")
-    items.sort(key=lambda item: not uses_broker(item.nodeid))
+    items.sort(key=lambda item: rank(item.nodeid))
 
 
 def _is_for_any(item: pytest.Item) -> bool:

@@ -12,26 +12,26 @@ BROKER_USERS = (  # Each file or room.
     "tests/contracts/test_broker.py",
     "tests/scenarios/",
 )
+ONE_BY_ONE = "tests/simulation/"
 _ON_POSTGRESQL = re.compile(r"[\[-]postgresql[\]-]")
 
 
-def uses_broker(nodeid: str) -> bool:
-    return nodeid.startswith(BROKER_USERS)
+def rank(nodeid: str) -> int:
+    return 1 - nodeid.startswith(BROKER_USERS) + nodeid.startswith(ONE_BY_ONE)
 
 
 class Shares(LoadFileScheduling):
     """Shares tests out file by file, one database after the other.
 
     pytest collects all tests of one database together: who went file by file would end the service
-    of one and start that of the other twice a file. All that use RabbitMQ are one share: only one
-    process starts it, and the virtual host of TEST_BROKER_URL has one user at a time. Each test of
-    the simulation is a share: they come last, so all processes end at the same time.
+    of one and start that of the other twice a file. All that use RabbitMQ are one share: one start,
+    and TEST_BROKER_URL has one user at a time. Those ONE_BY_ONE come last, so all end together.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        if uses_broker(nodeid):
+        if nodeid.startswith(BROKER_USERS):
             return BROKER_GROUP
-        if nodeid.startswith("tests/simulation/"):
+        if nodeid.startswith(ONE_BY_ONE):
             return nodeid
         file: str = super()._split_scope(nodeid)
         return f"{file} on PostgreSQL" if _ON_POSTGRESQL.search(nodeid) else file
