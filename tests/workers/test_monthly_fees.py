@@ -43,11 +43,7 @@ from workers.fees import FAILURES_MAX, PAUSE
 pytestmark = pytest.mark.any_database
 
 FEBRUARY = [("2026-02", "1.50")]
-
-
 clock = clock_at("2026-01-15 12:00")
-
-
 other = timed
 
 
