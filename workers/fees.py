@@ -81,8 +81,7 @@ class MonthlyFees:
         if not self._reach(self.log.head()):
             logger.warning("monthly fees of %s wait for read models that stopped", month)
             return
-        with self.database.reading() as connection:
-            organizations = self.organizations.all(connection)
+        organizations = self.database.read(self.organizations.all)
         first = {row.id: next_month(month_of(row.created_at)) for row in organizations}
         self._unsettled = {each: since for each, since in first.items() if since <= month}
         self._month = month
@@ -102,10 +101,10 @@ class MonthlyFees:
 
         first = self._unsettled.pop(organization_id)
         try:
-            until = next_month(self._month)
-            ids = {MonthlyFee.id_of(organization_id, it): it for it in months_before(first, until)}
+            every = months_before(first, next_month(self._month))
+            ids: dict[UUID | str, str] = {MonthlyFee.id_of(organization_id, it): it for it in every}
             # Months are frozen in order, so what comes before one that is frozen is settled.
-            newest = max((ids[fee.originator_id] for _, fee in self.log.streams(ids)), default="")
+            newest = max((ids[fee.originator_id] for fee in self.log.newest(ids)), default="")
             months = [each for each in ids.values() if each > newest]
             history = self.log.history(organization_id) if months else ()
             for month in months:

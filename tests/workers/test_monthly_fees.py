@@ -183,7 +183,7 @@ def test_what_is_settled_is_not_looked_at_again(
     customer(process, fee="0")
     tick(process, "2026-02-01 00:01")
 
-    for asked in ("history", "streams", "follow"):  # The head tells whether it is the same log.
+    for asked in ("history", "newest", "follow"):  # The head tells whether it is the same log.
         monkeypatch.setattr(process.log, asked, failing(AssertionError("nothing is due")))
     for _ in range(10):
         process.time.forward(days=2)
