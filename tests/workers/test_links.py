@@ -8,6 +8,7 @@ import pytest
 from domain.errors import IncompleteNetworkAnswer, ProvisioningError
 from domain.links.link import Link, Stage
 from domain.links.network import Endpoint
+from tests.log_lines import records_of
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
@@ -153,7 +154,8 @@ def test_a_message_for_what_does_not_exist_changes_nothing(
     lab.process.provisioning.work(uuid4())
     lab.process.plan_changes.work(uuid4())
     assert lab.process.log.head() == head
-    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+    lines = records_of(caplog, "workers.driving")
+    assert [each.levelname for each in lines] == ["ERROR", "ERROR"]
 
 
 def test_a_first_reading_that_is_not_kept_costs_nothing(
