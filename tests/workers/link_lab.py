@@ -248,8 +248,7 @@ class Lab(Customer):
 
 @pytest.fixture
 def lab(installation: Installation) -> Iterator[Lab]:
-    """A lab in which all has ended well behind each test, unless that `is_odd`."""
+    """A lab in which all has ended well behind each test; of one that `is_odd` only the log."""
     made = Lab(installation)
     yield made
-    if not made.is_odd:
-        check(made)
+    made.check() if made.is_odd else check(made)
