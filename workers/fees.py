@@ -8,8 +8,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
-from itertools import islice, takewhile
+from itertools import islice
 from uuid import UUID, uuid4
 
 from domain.accounts.monthly_billing import MonthlyBilling
@@ -82,8 +81,7 @@ class MonthlyFees:
         if not self._reach(self.log.head()):
             logger.warning("monthly fees of %s wait for read models that stopped", month)
             return
-        with self.database.reading() as connection:
-            organizations = self.organizations.all(connection)
+        organizations = self.database.read(self.organizations.all)
         first = {row.id: next_month(month_of(row.created_at)) for row in organizations}
         self._unsettled = {each: since for each, since in first.items() if since <= month}
         self._month = month
@@ -103,20 +101,19 @@ class MonthlyFees:
 
         first = self._unsettled.pop(organization_id)
         try:
-            months = [*months_before(first, next_month(self._month))]
+            every = months_before(first, next_month(self._month))
+            ids: dict[UUID | str, str] = {MonthlyFee.id_of(organization_id, it): it for it in every}
             # Months are frozen in order, so what comes before one that is frozen is settled.
-            months = [*takewhile(partial(self._is_open, organization_id), reversed(months))]
+            newest = max((ids[fee.originator_id] for fee in self.log.newest(ids)), default="")
+            months = [each for each in ids.values() if each > newest]
             history = self.log.history(organization_id) if months else ()
-            for month in reversed(months):
+            for month in months:
                 self.billing.freeze(history, month, active_at, self._cause(month))
         except Exception:
             logger.exception("the monthly fee of %s failed", organization_id)
             self._unsettled[organization_id] = first  # Its next turn comes behind all others.
             return False
         return True
-
-    def _is_open(self, organization_id: UUID, month: str) -> bool:
-        return self.log.find(MonthlyFee, MonthlyFee.id_of(organization_id, month)) is None
 
     def _charge_oldest(self, most: int) -> None:
         """Charge what is due, in the order in which it fell due.

@@ -32,6 +32,7 @@ from domain.webhooks.deliveries import (
     after_attempt,
 )
 from domain.webhooks.endpoint import DisabledReason, WebhookEndpoint
+from domain.webhooks.messages import TEST
 from domain.webhooks.signatures import Generation
 from projections.stores.deliveries import Claimed, Deliveries
 from workers.routes import Publisher, webhook_message
@@ -184,7 +185,8 @@ class WebhookWork:
         now, health = self.clock(), claim.health
         if health.failing_since is not None and health.failing_since < endpoint.fresh_since:
             health = Health(0, None)  # The endpoint was changed or enabled since.
-        health = health.after(now, is_success=is_success)
+        if is_success or claim.delivery.type != TEST:  # It is asked for while a server is made.
+            health = health.after(now, is_success=is_success)
         since = health.failing_since
         reason: DisabledReason | None = None
         if sent.status == GONE:

@@ -151,8 +151,7 @@ class Pages:
             says = NO_WORDS.sub("", " ".join(text.split("\n\n")[1].split()))
             facts = {"titles": self.titles, "groups": self._reference.groups, "path": _path}
             facts |= {"name": name, "home": HOME, "says": says, "content": _html(text, name)}
-            page = TEMPLATES.get_template("docs.html").render(facts)
-            self._made[name] = Cached(page.encode())
+            self._made[name] = Cached(TEMPLATES.get_template("docs.html").render(facts).encode())
         return self._made[name]
 
     def _text(self, name: str) -> str:

@@ -320,7 +320,7 @@ def read_sandbox(caller: Caller, given: Given[None]) -> Sandbox:
 
     What can be played, and what is being played for your organization.
     """
-    return _state_of(given.parts, caller.organization_id, given.query.get("link_id"))
+    return _state_of(given.parts, caller.organization_id, _link_id(caller, given, given.query))
 
 
 @blueprint.operation(
@@ -332,12 +332,7 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
     Their data are used up and their plans come nearer to their end; within seconds each is read
     anew, so lists and webhooks follow. Each request moves the clock; only a reset moves it back.
     """
-    owner, link_id = caller.organization_id, given.body.get("link_id")
-    if link_id is not None:
-        try:
-            load_link(caller, given, str(link_id))
-        except NotFound:
-            raise ValidationFailed({"link_id": [NO_SUCH_LINK]}) from None
+    owner, link_id = caller.organization_id, _link_id(caller, given, given.body)
     state = _state_of(given.parts, owner)  # Before, because it may fail.
     try:
         ahead = given.parts.sandbox.advance(given.body["hours"] * HOUR, owner, link_id)
@@ -406,11 +401,18 @@ def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
     return _state_of(parts, owner)
 
 
+def _link_id(caller: Caller, given: Given[None], sent: Mapping[str, Any]) -> UUID | None:
+    """Return which link is meant; one that the organization does not have is refused."""
+    try:
+        return load_link(caller, given, str(sent["link_id"])).id if "link_id" in sent else None
+    except NotFound:
+        raise ValidationFailed({"link_id": [NO_SUCH_LINK]}) from None
+
+
 def _state_of(parts: Container, owner: UUID, link_id: UUID | None = None) -> Sandbox:
-    found = parts.counters.scripted_failures(owner)
     scripted = [
         Scripted(of.partition(" ")[0], of.partition(" ")[2] or None, how, left, time_or_null(until))
-        for of, how, left, until in found
+        for of, how, left, until in parts.counters.scripted_failures(owner)
     ]
     ahead = parts.counters.simulated_ahead((owner, link_id) if link_id else (owner,))
     return Sandbox(ahead // HOUR, scripted, PLAYABLE, [*ACTIONS])

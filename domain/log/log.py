@@ -170,7 +170,7 @@ class Log(Application[UUID]):
     def find_all(self, kind: type[N], stream_ids: Collection[UUID]) -> dict[UUID, N]:
         """Load several aggregates in one statement; those that do not exist are left out."""
         found = {}
-        for stored in self._newest(stream_ids):
+        for stored in self.newest(stream_ids):
             event = self.mapper.to_domain_event(stored)
             if isinstance(event, kind.Event):
                 found[event.originator_id] = kind.after(event)
@@ -306,11 +306,12 @@ class Log(Application[UUID]):
             first[event.originator_id] = min(version, event.originator_version)
         return {
             newest.originator_id
-            for newest in self._newest(first)
+            for newest in self.newest(first)
             if newest.originator_version >= first[newest.originator_id]
         }
 
-    def _newest(self, streams: Collection[UUID | str]) -> Sequence[StoredEvent]:
+    def newest(self, streams: Collection[UUID | str]) -> Sequence[StoredEvent]:
+        """Return the newest event of each of these streams that exists, undecoded."""
         if not streams:
             return []
         may_block()

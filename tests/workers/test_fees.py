@@ -29,8 +29,6 @@ MINUTE = timedelta(minutes=1)
 JUST_BEFORE, JUST_AFTER = INSTANT - MICROSECOND, INSTANT + MICROSECOND
 
 Away = tuple[datetime, datetime | None]  # From when, until when.
-
-
 clock = clock_at("2026-01-15 12:00")
 
 

@@ -21,8 +21,6 @@ pytestmark = pytest.mark.any_database
 
 MICROSECOND, APART = timedelta(microseconds=1), timedelta(seconds=2.1)
 DUE = moment("2026-02-01 00:05")
-
-
 clock = clock_at("2026-01-15 12:00")
 
 

@@ -1,10 +1,10 @@
 """A frozen fee is charged once, oldest month first, whatever dies, races or fails."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID, uuid4
 
 import pytest
@@ -43,11 +43,7 @@ from workers.fees import FAILURES_MAX, PAUSE
 pytestmark = pytest.mark.any_database
 
 FEBRUARY = [("2026-02", "1.50")]
-
-
 clock = clock_at("2026-01-15 12:00")
-
-
 other = timed
 
 
@@ -187,12 +183,8 @@ def test_what_is_settled_is_not_looked_at_again(
     customer(process, fee="0")
     tick(process, "2026-02-01 00:01")
 
-    def looked(*_: object) -> None:
-        message = "nothing is due"
-        raise AssertionError(message)
-
-    for asked in ("history", "find", "follow"):  # The head tells whether it is the same log still.
-        monkeypatch.setattr(process.log, asked, looked)
+    for asked in ("history", "newest", "follow"):  # The head tells whether it is the same log.
+        monkeypatch.setattr(process.log, asked, failing(AssertionError("nothing is due")))
     for _ in range(10):
         process.time.forward(days=2)
         process.monthly_fees.run()
@@ -204,17 +196,26 @@ def test_a_process_that_starts_again_looks_only_at_months_after_the_newest_fee(
     customer(process)
     tick(process, "2026-05-01 00:01")
     later = installation.process(process.time)
-    asked: list[str] = []
-    active_at = later.links.active_at
+    active_at, asked = later.links.active_at, list[str]()
 
-    def watched(connection: object, organization_id: UUID, at: object) -> list[UUID]:
-        asked.append(f"{at:%Y-%m}")
-        return active_at(connection, organization_id, at)  # type: ignore[arg-type]  # passed on as they are
+    def watched(*of: Any) -> Sequence[UUID]:
+        asked.append(f"{of[-1]:%Y-%m}")
+        return active_at(*of)
 
     monkeypatch.setattr(later.links, "active_at", watched)
     bill(later)
     tick(later, "2026-06-01 00:01")
     assert asked == ["2026-06"]
+
+
+def test_years_without_a_fee_are_asked_for_at_once(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    organization_id, log = customer(process, fee="0"), process.log.recorder
+    read, asked = log.select_events, list[UUID]()
+    monkeypatch.setattr(log, "select_events", lambda it, **of: asked.append(it) or read(it, **of))
+    tick(process, "2036-02-01 00:01")
+    assert asked == [organization_id]
 
 
 def test_what_is_owed_is_told_to_operators_without_a_word_about_the_customer(
@@ -418,14 +419,10 @@ def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
     caplog: pytest.LogCaptureFixture,
     part: str,
 ) -> None:
-    def broken(*_: object) -> None:
-        message = "a bug of this handler"
-        raise RuntimeError(message)
-
     caplog.set_level(logging.WARNING, "workers.fees")
     with monkeypatch.context() as patch:
         model = next(each for each in process.models if each.name == part)
-        patch.setattr(model, "follow", broken)
+        patch.setattr(model, "follow", failing(RuntimeError("a bug of this handler")))
         patch.setattr(consumer, "RETRY_MAX_S", 0.05)
         activate(process, organization_id)
         process.projector.catch_up()
@@ -473,8 +470,8 @@ def around(
     monkeypatch.setattr(owner, call, called)
 
 
-def failing(error: BaseException) -> Callable[[], object]:
-    def fail() -> None:
+def failing(error: BaseException) -> Callable[..., object]:
+    def fail(*_: object) -> None:
         raise error
 
     return fail

@@ -75,8 +75,7 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
         every = _every(parts, caller.organization_id, wanted)
         if after is not None:
             every = _behind(parts, caller.organization_id, after)
-        rows = (each.cells(COLUMNS) for each in every)
-        return csv_reply(COLUMNS, rows, "transactions.csv")
+        return csv_reply(COLUMNS, (each.cells(COLUMNS) for each in every), "transactions.csv")
     with parts.views.reading() as connection:
         owner, part = caller.organization_id, part_of(query)
         if after is None:

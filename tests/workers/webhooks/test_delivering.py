@@ -138,6 +138,14 @@ def test_one_success_begins_the_seven_days_anew(lab: Told) -> None:
         lab.clock.forward(days=1)
 
 
+def test_a_test_that_fails_begins_no_seven_days(lab: Told) -> None:
+    lab.sender.answers = [DOWN, WRONG]
+    lab.process.webhooks.test(lab.its, lab.process.cause())
+    lab.settle(), lab.clock.forward(days=8)
+    lab.happen("a"), lab.deliver()
+    assert (lab.disabled, lab.all[-1].status) == (None, "pending")
+
+
 @pytest.mark.parametrize("days", [6, 7])
 def test_a_failure_that_ends_behind_a_success_forgets_nothing_of_it(lab: Told, days: int) -> None:
     lab.sender.answers = [WRONG]
