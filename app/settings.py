@@ -549,8 +549,9 @@ def _text_of(setting: Field[Any], environment: Mapping[str, str]) -> str:
         raise WrongSetting(f"{name} and {name}_FILE are both set: set one of them")
     # The path is not repeated, because it may be the secret itself, given by mistake.
     wrong = f"{name}_FILE must name a file of text that can be read and is not empty"
+    encoding = "utf-8" if name == "SECRET_PEPPER" else "utf-8-sig"  # A pepper keeps its mark.
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding)
     except OSError as error:
         raise WrongSetting(f"{wrong}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -149,8 +149,8 @@ class MonthEnd:
             over = f"month {month} is closed, or before the first wallet"
             early = f"months are closed in their order: {following} comes first"
             raise NotPossible(over if following is None or month < following else early)
+        self._cut_off.confirm()  # First, for a month that is closed is refused.
         self._log.append(Month.close(month, cause))
-        self._cut_off.confirm()
 
     def closed_too_early(self) -> str | None:
         """Return the present month if it is closed, although it has not ended."""

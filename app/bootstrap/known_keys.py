@@ -28,7 +28,7 @@ def record_keys(container: Container) -> list[str]:
     recorded = {note.value for note in container.notes.all("signing_keys")}
     first = container.keys.first_kid()
     if not recorded or (first is not None and first not in recorded):
-        kid = first or container.keys.signing_key().kid
+        kid = first or container.keys.newest().kid
         container.notes.add("signing_keys", kid, container.clock())
     record_pepper(container)
     container.notes.add("webhook_key", container.webhook_key.newest().id, container.clock())
@@ -118,7 +118,7 @@ def _at(notes: Sequence[Note], moment: datetime) -> str:
 def missing_keys(container: Container) -> str | None:
     """Say why tokens can be neither signed nor verified; None when they can."""
     try:
-        container.keys.signing_key()
+        container.keys.newest()
     except SigningKeysError as error:
         return str(error)
     return None

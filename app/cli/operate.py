@@ -26,8 +26,6 @@ from app.processes.readiness import what_is_missing
 from app.processes.redo import Undone
 from app.security.key_file import KINDS, Kind, SigningKeysError
 from app.security.key_store import KeyStore, ListedKey
-from domain.accounts.operator_acts import OperatorAct
-from domain.cause import Cause
 from domain.errors import NotPossible, refuse
 from domain.months import first_instant, month_of, next_month
 from projections.audit.checkpoint import key_id_of, verifier_key
@@ -88,8 +86,7 @@ def rotate(session: Session, kind: Kind) -> Row:
     each secret was rotated, a key of checkpoints for ever. Tell those who keep checkpoints of the
     new one.
     """
-    container = session.container
-    return _renew(container, kind, session.cause if has_log(container) else None)
+    return _renew(session, kind)
 
 
 @keys.command("revoke", right="keys")
@@ -110,14 +107,13 @@ def revoke(session: Session, key: str, *, yes: bool) -> Row:
         click.echo(f"Key {kid} ({kind}). {said}", err=True)
         if not click.confirm("Revoke it?", err=True):
             refuse("nothing was revoked")
-    cause = session.cause
+    session.new_cause()
     store, key_id, row = _load_key(container, key)  # Others may have written until now.
     if row["state"] in {"signing", "newest"}:
-        _renew(container, kind, cause)
-    # Authorized again, so that the key of whoever does this is under the newest pepper.
-    cause = session.new_cause()
-    # First, because REDO_DIR is made from the log, and a restore would bring the key back.
-    container.log.append(OperatorAct.of("key.revoked", f"{kind} {kid}", cause))
+        _renew(session, kind)
+    if row["state"] != "revoked":  # Else it was killed, and its file is left.
+        # It authorizes again, so that their own key is under the newest pepper. First, for REDO_DIR.
+        session.record_act("key.revoked", f"{kind} {kid}")
     store.revoke(key_id)
     return {**row, "state": "revoked", **ends}
 
@@ -134,13 +130,19 @@ def list_keys(session: Session) -> list[Row]:
     return [_key(container, key) for keys in container.key_stores.values() for key in keys.list()]
 
 
-def _renew(container: Container, kind: Kind, cause: Cause | None) -> Row:
+def _renew(session: Session, kind: Kind) -> Row:
     """Make a new key; without a log nobody keeps who did it."""
-    made = (store := container.key_stores[kind]).rotate()
-    row = next(_key(container, each) for each in store.list() if each.kid == made)
-    if cause is not None:
-        container.log.append(OperatorAct.of("key.renewed", f"{kind} {row['kid']}", cause))
-    return row
+    container = session.container
+    if known := has_log(container):
+        session.new_cause()  # Its lock first, as elsewhere, then that of the directory.
+
+    def record(made: str) -> None:
+        if known:
+            kid = _key(container, ListedKey(kind, made, None, None, "newest"))["kid"]
+            session.record_act("key.renewed", f"{kind} {kid}")
+
+    made = (store := container.key_stores[kind]).rotate(record)
+    return next(_key(container, each) for each in store.list() if each.kid == made)
 
 
 def _key(container: Container, key: ListedKey) -> Row:
@@ -155,11 +157,11 @@ def _key(container: Container, key: ListedKey) -> Row:
 
 
 def _load_key(container: Container, kid: str) -> tuple[KeyStore[Any], str, Row]:
-    """Return a key that is not revoked: its store, its id there, and its row."""
+    """Return a key that is not revoked, or still has its file: its store, its id there, its row."""
     for store in container.key_stores.values():
         for each in store.list():
             row = _key(container, each)
-            if row["kid"] == kid and each.state != "revoked":
+            if row["kid"] == kid and (each.state != "revoked" or store.files_of(each.kid)):
                 return store, each.kid, row
     raise NotPossible(f"there is no key {kid}, or it is revoked; see: python -m app keys list")
 
@@ -270,11 +272,10 @@ def erase_data(
     _require_separable(found)
     until = None if before is None else first_instant(before)
     erased_keys, forgotten = erase(container, found, session.cause, until, organization_id)
-    facts: Row = {"before": before}
-    if before is None:
-        facts = {"names_in_clear": sum(each.names_in_clear for each in found)}
-    facts |= {"organization": organization_id, "erased_keys": erased_keys}
-    return facts | {"forgotten_answers": forgotten}
+    facts = {"organization": organization_id, "erased_keys": erased_keys}
+    in_clear = {"names_in_clear": sum(each.names_in_clear for each in found)}
+    said: Row = in_clear if before is None else {"before": before}
+    return {**said, **facts, "forgotten_answers": forgotten}
 
 
 def _chosen(given: dict[str, Any], organization_id: UUID | None) -> Choice:

@@ -46,6 +46,8 @@ def listen(lives: Lives, role: ProcessName, **others: Need) -> MetricsServer | N
     container, settings = lives.now, lives.now.settings
     if not settings.metrics_port:
         return None
+    if settings.metrics_port == settings.port and role in {"web", "serve"}:
+        raise WrongSetting(f"PORT and METRICS_PORT are both {settings.port}: they must differ")
     needs: dict[str, Need] = {
         "database": lambda: what_is_missing(lives.now) or lives.now.shared_settings.difference(),
         "clock": lambda: lives.now.gate.reason(),  # noqa: PLW0108  # `now` changes.
@@ -61,9 +63,9 @@ def listen(lives: Lives, role: ProcessName, **others: Need) -> MetricsServer | N
     try:
         return MetricsServer(settings.host, settings.metrics_port, shown)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", f"HOST {settings.host} is no address")
-        message = f"cannot listen on METRICS_PORT {settings.metrics_port}: {reason}"
-        raise WrongSetting(message) from error
+        where = f"HOST {settings.host} METRICS_PORT {settings.metrics_port}"
+        reason = getattr(error, "strerror", "no such address")
+        raise WrongSetting(f"cannot listen on {where}: {reason}") from error
 
 
 def _facts(container: Container) -> dict[str, object]:

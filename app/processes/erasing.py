@@ -1,11 +1,11 @@
-"""Erases personal data: finds what goes, records it, deletes its keys and what was kept in clear.
+"""Erases personal data: finds what goes, records it, deletes what is kept in clear, then its keys.
 
-In this order, so that whatever is killed in between is finished by the next run, by `migrate` or by
-the clock, and nothing is erased without an event that says who did it.
+In this order, so that whatever is killed in between is finished by the next run, which finds by the
+keys what is in clear, or by `migrate` or the clock. The event says who did it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -163,12 +163,18 @@ def erase(
 
     `before` is a moment up to which stores forget the links and numbers of an `owner`, or of all.
     """
-    keys = sum(_erase(container, each, cause) for each in found)
+    parts = [(each.organization_id, some) for each in found for some in _parts(each.pieces)]
+    for its in parts:
+        container.log.append(Erasure.make(*its, cause))
+    for link_id in {link_id for each in found for link_id in each.links}:
+        link = container.log.get(Link, link_id)
+        container.log.update(link, lambda newest: newest.forget_name(cause))
     if before is not None:
         container.readings.forget(before, owner)  # They hold phone numbers (MSISDNs).
         answers = container.lookup_cache.forget(before, owner)
     else:
         answers = sum(_forget_stored(container, each) for each in found)
+    keys = sum(container.vault.erase(*its) for its in parts)
     container.counters.forget_lapsed()
     container.projector.catch_up()
     databases = (container.vault.database, container.stores, container.views)
@@ -176,18 +182,6 @@ def erase(
     if not all(wiped):
         raise ServiceUnavailable(READER_BUSY)
     return keys, answers
-
-
-def _erase(container: Container, wanted: Wanted, cause: Cause) -> int:
-    erased = 0
-    for start in range(0, len(wanted.pieces), PIECES_MAX):
-        parts = _parts(wanted.pieces[start : start + PIECES_MAX])
-        container.log.append(Erasure.make(wanted.organization_id, parts, cause))
-        erased += container.vault.erase(wanted.organization_id, parts)
-    for link_id in wanted.links:
-        link = container.log.get(Link, link_id)
-        container.log.update(link, lambda newest: newest.forget_name(cause))
-    return erased
 
 
 def _forget_stored(container: Container, wanted: Wanted) -> int:
@@ -198,12 +192,14 @@ def _forget_stored(container: Container, wanted: Wanted) -> int:
     return cache.forget_numbers(owner, sorted(wanted.numbers))
 
 
-def _parts(pieces: Sequence[Piece]) -> list[Part]:
-    streams: dict[str, list[UUID]] = {}
-    for piece in pieces:
-        mine = streams.setdefault(piece.key, [])
-        mine += [piece.id] if piece.id is not None else []
-    return [Part(key, mine or None) for key, mine in streams.items()]
+def _parts(pieces: Sequence[Piece]) -> Iterator[list[Part]]:
+    """Yield what one event names, and the next."""
+    for start in range(0, len(pieces), PIECES_MAX):
+        streams: dict[str, list[UUID]] = {}
+        for piece in pieces[start : start + PIECES_MAX]:
+            mine = streams.setdefault(piece.key, [])
+            mine += [piece.id] if piece.id is not None else []
+        yield [Part(key, mine or None) for key, mine in streams.items()]
 
 
 def erase_again(container: Container, newest: int | None = None) -> None:

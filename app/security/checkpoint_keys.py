@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -53,7 +54,7 @@ class CheckpointKeys(KeyStore[CheckpointKey]):
         if not self.live():
             with locked(self._directory):
                 if not self.live():
-                    self._add({})
+                    self._make({})[1]()
         return self.live()[-1]
 
     def sign(self, checkpoint: Checkpoint) -> SignedCheckpoint:
@@ -76,15 +77,14 @@ class CheckpointKeys(KeyStore[CheckpointKey]):
     def _files(self) -> Iterator[Path]:
         return self._directory.glob("checkpoint-*.key")
 
-    def _files_of(self, key_id: str) -> Sequence[Path]:
+    def files_of(self, key_id: str) -> Sequence[Path]:
         return [path for path in self._files() if _read(path).public_key.hex() == key_id]
 
-    def _add(self, keys: Mapping[str, CheckpointKey]) -> str:
-        created_at = self._after(keys)
-        text = f"created_at: {created_at.isoformat(timespec='microseconds')}\n"
-        path = self._directory / f"checkpoint-{created_at:%Y%m%dT%H%M%S%f}.key"
-        write_file(path, text.encode() + pem_of(Ed25519PrivateKey.generate()))
-        return _read(path).public_key.hex()
+    def _make(self, keys: Mapping[str, CheckpointKey]) -> tuple[str, Callable[[], object]]:
+        made = CheckpointKey(self._after(keys), Ed25519PrivateKey.generate())
+        text = f"created_at: {made.created_at.isoformat(timespec='microseconds')}\n".encode()
+        path = self._directory / f"checkpoint-{made.created_at:%Y%m%dT%H%M%S%f}.key"
+        return made.public_key.hex(), partial(write_file, path, text + pem_of(made.private_key))
 
 
 def verify(public_key: bytes, message: bytes, signature: bytes) -> bool:

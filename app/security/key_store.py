@@ -2,7 +2,7 @@
 
 import logging
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -81,11 +81,11 @@ class KeyStore(Generic[E]):
         """Read the keys that are not revoked."""
 
     @abstractmethod
-    def _add(self, keys: Mapping[str, E]) -> str:
-        """Write a key and return its id; beside these keys it must be the newest."""
+    def _make(self, keys: Mapping[str, E]) -> tuple[str, Callable[[], object]]:
+        """Return the id of a new key, the newest beside these, and what writes it."""
 
     @abstractmethod
-    def _files_of(self, key_id: str) -> Sequence[Path]: ...
+    def files_of(self, key_id: str) -> Sequence[Path]: ...
 
     def _missing(self) -> SigningKeysError:
         return SigningKeysError(self._directory, f"holds no {self.kind.removesuffix('s')} key")
@@ -101,23 +101,28 @@ class KeyStore(Generic[E]):
             found.append(ListedKey(self.kind, key_id, key.algorithm, key.created_at, state))
         return found
 
-    def rotate(self) -> str:
-        """Make a new key, which is used from now on, and return its id."""
+    def rotate(self, record: Callable[[str], object] = str) -> str:
+        """Make a new key, which is used once `record` has its id, and return that."""
         with locked(self._directory):
-            made = self._add(self._read())
+            made, write = self._make(self._read())
+            record(made)
+            write()
         self._refresh()
         return made
 
     def revoke(self, key_id: str) -> None:
         """End a key for all processes; there must be a newer one."""
         with locked(self._directory):
-            ended = self._read()[key_id]
-            revoked = Revoked(self.kind, ended.created_at, self._clock())
-            # Before its file is deleted.
-            write_file(self._directory / f"{key_id}.revoked", msgspec.json.encode(revoked))
-            for path in self._files_of(key_id):
+            if ended := self._read().get(key_id):  # Else it was killed before its file went.
+                revoked = Revoked(self.kind, ended.created_at, self._clock())
+                write_file(self._directory / f"{key_id}.revoked", msgspec.json.encode(revoked))
+            for path in self.files_of(key_id):
                 path.unlink()
         self._refresh()
+
+    def newest(self) -> E:
+        """Return the newest key; a rotation by another process is noticed within RECHECK."""
+        return [*self.current().values()][-1]
 
     def revoked(self) -> Mapping[str, Revoked]:
         self.current()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar
@@ -61,7 +62,7 @@ class KeyRing(KeyStore[Key]):
             keys = self._read()
             newest = [*keys.values()][-1] if keys else None
             if newest is None or newest.algorithm != self._algorithm:
-                self._make(keys)
+                self._save_new(self._generate(keys), keys)
             elif newest.lifetime_s < self._retire_after_s:
                 # The lifetime was raised, so the key must also outlive the longer tokens.
                 save_key(self._directory, replace(newest, lifetime_s=self._retire_after_s))
@@ -77,20 +78,8 @@ class KeyRing(KeyStore[Key]):
         except (OSError, ValueError) as error:
             raise SigningKeysError(path, f"cannot be read: {type(error).__name__}") from None
 
-    def _add(self, keys: Mapping[str, Key]) -> str:
-        """Make a new signing key, and delete retired keys."""
-        made = self._make(keys)
-        for key in keys.values():
-            if self._clock() >= key.retires_at:
-                key_path(self._directory, key.kid).unlink(missing_ok=True)
-        return made
-
-    def _files_of(self, key_id: str) -> Sequence[Path]:
-        return [key_path(self._directory, key_id)]
-
-    def signing_key(self) -> Key:
-        """Return the newest key; a rotation by another process is noticed within RECHECK."""
-        return [*self.current().values()][-1]
+    def files_of(self, key_id: str) -> Sequence[Path]:
+        return [*self._directory.glob(f"{key_id}.pem")]
 
     def verification_key(self, kid: str, now: datetime | None = None) -> Key | None:
         """Return the key of this id, or None if there is none or it has retired.
@@ -111,13 +100,25 @@ class KeyRing(KeyStore[Key]):
         retired = self._clock() >= key.retires_at
         return "retired" if retired else super()._state(key, is_newest=is_newest)
 
-    def _make(self, keys: Mapping[str, Key]) -> str:
-        key = generate_key(self._algorithm, self._after(keys), self._retire_after_s)
+    def _make(self, keys: Mapping[str, Key]) -> tuple[str, Callable[[], object]]:
+        made = self._generate(keys)
+
+        def write() -> None:
+            self._save_new(made, keys)
+            for key in keys.values():
+                if self._clock() >= key.retires_at:
+                    key_path(self._directory, key.kid).unlink(missing_ok=True)
+
+        return made.kid, write
+
+    def _generate(self, keys: Mapping[str, Key]) -> Key:
+        return generate_key(self._algorithm, self._after(keys), self._retire_after_s)
+
+    def _save_new(self, key: Key, keys: Mapping[str, Key]) -> None:
         if not keys:
             # Written before the key, so that a crash cannot leave a first key without this mark.
             write_file(self._directory / FIRST, key.kid.encode())
         save_key(self._directory, key)
-        return key.kid
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +146,6 @@ class SharedSecrets(KeyStore[SharedSecret]):
     needed_by: ClassVar[str]
     consequence: ClassVar[str]
 
-    def newest(self) -> SharedSecret:
-        return [*self.current().values()][-1]
-
     def get(self, secret_id: str | None) -> SharedSecret | None:
         """Return a secret, None if it is revoked or gone; None stands for the first one."""
         if secret_id is None:
@@ -161,20 +159,17 @@ class SharedSecrets(KeyStore[SharedSecret]):
     def ensure(self) -> None:
         with locked(self._directory):
             if not self._read():
-                self._write(self.name)
+                write_file(self._directory / self.name, os.urandom(PEPPER_BYTES).hex().encode())
 
-    def _add(self, keys: Mapping[str, SharedSecret]) -> str:
-        return self._write(f"{self.name}-{self._after(keys).astimezone(UTC):{_IN_NAME}}")
-
-    def _write(self, name: str) -> str:
-        path = self._directory / name
-        write_file(path, os.urandom(PEPPER_BYTES).hex().encode())
-        return self._load(path).id
+    def _make(self, keys: Mapping[str, SharedSecret]) -> tuple[str, Callable[[], object]]:
+        name = f"{self.name}-{self._after(keys).astimezone(UTC):{_IN_NAME}}"
+        value = os.urandom(PEPPER_BYTES).hex().encode()
+        return fingerprint(value), partial(write_file, self._directory / name, value)
 
     def _files(self) -> Sequence[Path]:
         return sorted(self._directory.glob(f"{self.name}*"))
 
-    def _files_of(self, key_id: str) -> Sequence[Path]:
+    def files_of(self, key_id: str) -> Sequence[Path]:
         return [path for path in self._files() if self._load(path).id == key_id]
 
     def _read(self) -> Mapping[str, SharedSecret]:

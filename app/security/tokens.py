@@ -84,7 +84,7 @@ class TokenIssuer:
 
     def issue(self, client_id: str, organization_id: UUID | None, scopes: Sequence[str]) -> str:
         """Return a signed token; without an organization its claim is left out."""
-        key = self.keys.signing_key()
+        key = self.keys.newest()
         issued_at = int(self.clock().timestamp())
         claims = {
             "iss": self.issuer,

@@ -1,8 +1,8 @@
 """What operators do beside the aggregates: to keys, the auditor's tree, the installation; erasures.
 
 Such an act changes files or own stores and no aggregate, so without an event nobody would know of
-it. The event is appended as the last step, after the act itself, except where the act says another
-order: `tree.rebuilt` and `checkpoint.signed` come first, so neither is ever done unrecorded.
+it. The event is appended first, so none is ever done unrecorded: an act whose command was killed
+behind its event is done by running it again.
 """
 
 from collections.abc import Sequence

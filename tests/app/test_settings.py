@@ -250,10 +250,10 @@ def test_the_public_url_follows_the_address_that_is_listened_on(host: str, publi
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("PORT", "7"), ("SECRET_PEPPER", "a secret"), ("BROKER_URL", "amqp://u:p@rabbit/vhost")],
+    ("name", "value", "mark"),
+    [("PORT", "7", "\ufeff"), ("SECRET_PEPPER", "a secret", ""), ("CURRENCY", "EUR", "\ufeff")],
 )
-def test_a_setting_can_stand_in_a_file(name: str, value: str, tmp_path: Path) -> None:
+def test_a_setting_can_stand_in_a_file(name: str, value: str, mark: str, tmp_path: Path) -> None:
     by_file, file = {f"{name}_FILE": str(tmp_path / "given")}, tmp_path / "given"
     for wrong in (None, b"", b" \n", b"\xff"):
         if wrong is not None:
@@ -263,7 +263,7 @@ def test_a_setting_can_stand_in_a_file(name: str, value: str, tmp_path: Path) ->
         line = str(refused.value)
         assert line.startswith(f"{name}_FILE must name a file of text that can be read")
         assert "\n" not in line
-    file.write_text(f" {value}\n")
+    file.write_text(f"{mark} {value}\n")
     settings = Settings.from_env({**by_file, name: ""})
     assert settings == Settings.from_env({name: value}) != DEFAULTS
     with pytest.raises(WrongSetting, match=rf"^{name} and {name}_FILE are both set"):

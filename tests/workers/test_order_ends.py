@@ -13,22 +13,11 @@ from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.network import NoSuchEndpoint, ProviderPlan
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
-from projections.audit.auditor import check_log
 from tests.order_network import SellingByOrder
 from tests.plan_files import take_over
-from tests.workers.link_checks import check_money
-from tests.workers.link_lab import DEPOSIT
 from tests.workers.order_lab import OrderLab, Orders
 
 pytestmark = pytest.mark.any_database
-
-
-def check(lab: OrderLab) -> None:
-    """Expect that log and money agree, and that nothing is open."""
-    links = lab.books.every(Link)
-    assert [link.id for link in links if link.open_call] == []
-    check_money(lab, links, lab.books.events, DEPOSIT)
-    assert check_log(lab.process.log).failures == []
 
 
 def holder(lab: OrderLab, link: Link) -> object:
@@ -50,7 +39,6 @@ def test_an_ended_link_is_suspended_with_nothing_on_it_and_keeps_its_esim(orders
     (bought,) = lab.book.orders
     assert (bought.status, bought.addons, bought.taken_back) == ("suspended", {}, False)
     assert holder(lab, link) == link.id
-    check(lab)
 
 
 def test_what_the_network_does_not_take_off_stays_on_a_suspended_esim(orders: Orders) -> None:
@@ -62,7 +50,6 @@ def test_what_the_network_does_not_take_off_stays_on_a_suspended_esim(orders: Or
     assert len(lab.book.orders[0].addons) == 1
     lab.network.before("usage", Unavailable("down"))
     assert lab.finish(lab.create().id, "end").state == "ended"
-    check(lab)
 
 
 def test_a_network_that_ends_nothing_is_not_called(orders: Orders) -> None:
@@ -73,7 +60,6 @@ def test_a_network_that_ends_nothing_is_not_called(orders: Orders) -> None:
     assert lab.finish(link.id, "end").state == "ended"
     assert lab.network.calls == []
     assert lab.books.events[-1].originator_id == link.id
-    check(lab)
 
 
 @pytest.mark.parametrize("why", ["revoked", "stopped"])
@@ -90,7 +76,6 @@ def test_a_link_whose_esim_is_of_no_use_at_its_network_can_be_ended(
         lab.book.orders[0].status = "inactive"
         lab.network.before("suspend", Rejected("it is deactivated"))
     assert lab.finish(link.id, "end").state == "ended"
-    check(lab)
 
 
 @pytest.mark.parametrize("after_s", [4, 5])  # Then a worker settles it, before the request.
@@ -105,7 +90,6 @@ def test_a_cancelled_esim_is_given_back_and_free_again(orders: Orders, after_s: 
     again = lab.create()
     assert (again.state, again.iccid) == ("active", link.iccid)
     assert holder(lab, again) == again.id
-    check(lab)
 
 
 def test_an_esim_that_the_network_does_not_take_back_stays(orders: Orders) -> None:
@@ -115,7 +99,6 @@ def test_an_esim_that_the_network_does_not_take_back_stays(orders: Orders) -> No
         lab.finish(link.id, "cancel")
     assert not refused.value.retryable
     assert (lab.link(link.id).state, holder(lab, link)) == ("active", link.id)
-    check(lab)
 
 
 def test_an_esim_without_plans_is_not_taken_for_one_that_was_taken_back(orders: Orders) -> None:
@@ -133,7 +116,6 @@ def test_an_esim_without_plans_is_not_taken_for_one_that_was_taken_back(orders: 
         lab.settle()
     kept = lab.process.log.get(Link, link.id)
     assert (kept.ended, holder(lab, link)) == (None, link.id)
-    check(lab)
 
 
 def test_what_the_network_takes_back_without_our_money_is_cancelled(orders: Orders) -> None:
@@ -142,7 +124,7 @@ def test_what_the_network_takes_back_without_our_money_is_cancelled(orders: Orde
     lab.network.after("take_back", lab.book.orders[0].addons.clear)
     assert lab.finish(link.id, "cancel").state == "ended"
     assert lab.wallet.balance_micros == 500_000_000
-    check(lab)
+    lab.is_odd = True  # A plan is gone from there.
 
 
 def test_a_network_that_is_not_configured_ends_nothing(orders: Orders) -> None:
@@ -155,7 +137,6 @@ def test_a_network_that_is_not_configured_ends_nothing(orders: Orders) -> None:
     lab.restart()
     lab.clock.forward(seconds=timedelta(minutes=1).total_seconds())
     assert lab.finish(link.id, "end").state == "ended"
-    check(lab)
 
 
 def test_a_link_that_was_taken_over_goes_back_to_its_network(orders: Orders) -> None:
@@ -179,4 +160,4 @@ def test_a_link_that_was_taken_over_goes_back_to_its_network(orders: Orders) -> 
     ended = lab.finish(link.id, "cancel").ended
     assert ended is not None
     assert (ended.reason, ended.refunds) == ("cancelled", [])
-    check(lab)
+    lab.is_odd = True  # Its order is not ours.

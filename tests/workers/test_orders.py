@@ -15,7 +15,7 @@ from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.order_network import SETTLES_AFTER, SHOWN_LATE
 from tests.workers.link_lab import DEPOSIT
 from tests.workers.network_faults import UNKNOWN, arm
-from tests.workers.order_lab import OrderLab, Orders, check_order_lab
+from tests.workers.order_lab import OrderLab, Orders
 
 pytestmark = pytest.mark.any_database
 
@@ -47,7 +47,6 @@ def test_an_order_is_paid_for_before_it_is_placed_and_brings_its_esim(orders: Or
     assert activation.addon_id in bought.addons
     costs = [each.cost for each in lab.books.events if isinstance(each, Link.Activated)]
     assert costs == [bought.order.cost]
-    check_order_lab(lab)
 
 
 def test_a_price_is_told_without_a_call(orders: Orders) -> None:
@@ -74,7 +73,6 @@ def test_a_refusal_of_the_wallet_does_not_fail_a_link_that_another_has_ordered(
     late.provisioning.work(link_id)
     lab.settle()
     assert lab.link(link_id).stage is Stage.ACTIVE
-    check_order_lab(lab)
 
 
 def test_a_lost_order_is_adopted_only_after_its_time_out(orders: Orders) -> None:
@@ -90,7 +88,6 @@ def test_a_lost_order_is_adopted_only_after_its_time_out(orders: Orders) -> None
     created = [each for each in lab.books.events if isinstance(each, Link.EndpointCreated)]
     assert [each.adopted for each in created] == [True]
     lab.settle()
-    check_order_lab(lab)
 
 
 def test_a_network_that_keeps_our_reference_is_asked_at_once_though_its_clock_is_off(
@@ -104,6 +101,7 @@ def test_a_network_that_keeps_our_reference_is_asked_at_once_though_its_clock_is
     assert link.iccid != other.iccid
     lab.settle()
     assert lab.left_over() == []
+    lab.is_odd = True  # One order is somebody's.
 
 
 def test_an_order_that_never_happened_is_repeated_once_that_is_certain(orders: Orders) -> None:
@@ -119,7 +117,6 @@ def test_an_order_that_never_happened_is_repeated_once_that_is_certain(orders: O
     lab.settle()
     assert lab.link(link).stage is Stage.ACTIVE
     assert (lab.network.count("order"), len(lab.book.orders)) == (2, 1)
-    check_order_lab(lab)
 
 
 @pytest.mark.parametrize("takes_back", [True, False])
@@ -140,7 +137,6 @@ def test_what_appears_after_the_refund_goes_back_or_is_an_incident(
     assert [each.reference for each in lab.owed() if each.left_over] == left
     assert ("lost_order.left_over" in lab.timeline(link.id)) == (not takes_back)
     assert ("is left over: nobody has it" in caplog.text) == (not takes_back)
-    check_order_lab(lab)
 
 
 def test_equal_orders_are_interchangeable_and_what_is_left_goes_back(orders: Orders) -> None:
@@ -162,7 +158,6 @@ def test_equal_orders_are_interchangeable_and_what_is_left_goes_back(orders: Ord
     assert lab.link(second).failure is not None
     assert [each.taken_back for each in lab.book.orders] == [True, False]
     assert len(lab.book.orders) == 2
-    check_order_lab(lab)
 
 
 def test_two_links_whose_replies_were_lost_take_an_order_each(orders: Orders) -> None:
@@ -177,7 +172,6 @@ def test_two_links_whose_replies_were_lost_take_an_order_each(orders: Orders) ->
     lab.settle()
     taken = {lab.link(link).iccid for link in links}
     assert taken == {bought.order.iccid for bought in lab.book.orders}
-    check_order_lab(lab)
 
 
 def test_an_addition_whose_reply_was_lost_is_booked_as_on_the_invoice(orders: Orders) -> None:
@@ -207,7 +201,6 @@ def test_an_esim_that_was_taken_back_may_be_sold_to_us_again(
     lab.settle()
     link = lab.link(link.id)
     assert (link.stage, link.iccid) == (Stage.ACTIVE, bought.order.iccid)
-    check_order_lab(lab)
 
 
 @pytest.mark.parametrize("lost", [False, True])
@@ -221,7 +214,6 @@ def test_an_esim_without_activation_code_is_a_failed_order(orders: Orders, *, lo
     lab.settle()
     assert lab.link(link.id).stage is Stage.ENDED
     assert [each.taken_back for each in lab.book.orders] == [True]
-    check_order_lab(lab)
 
 
 def test_an_order_waits_for_the_activation_code_of_its_esim(orders: Orders) -> None:
@@ -231,4 +223,3 @@ def test_an_order_waits_for_the_activation_code_of_its_esim(orders: Orders) -> N
     assert lab.link(link.id).stage is Stage.ORDERING
     lab.settle()
     assert lab.link(link.id).lpa is not None
-    check_order_lab(lab)

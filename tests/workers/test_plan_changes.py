@@ -79,7 +79,6 @@ def test_a_removal_that_came_after_the_failure_is_kept_and_noted(lab: Lab, link_
     change = lab.plan_change(change_id)
     assert (code_of(change), change.removed, change.added) == (ERROR, [], [])  # As it was told.
     assert lab.plans_of(link_id) == ["t1", "t2"]
-    check(lab)
 
 
 def left_over(lab: Lab) -> list[Link.PlanLeftOver]:
@@ -107,6 +106,7 @@ def test_a_late_plan_that_the_network_does_not_take_off_holds_up_no_further_chan
     activations = lab.link(link_id).activations.values()
     assert told.addon_id not in {each.addon_id for each in activations}
     assert (code_of(lab.plan_change(again.id)), left_over(lab)) == (None, [told])
+    lab.is_odd = True  # A plan is left over.
 
 
 def test_a_plan_whose_addon_was_never_told_is_removed_all_the_same(lab: Lab) -> None:
@@ -117,7 +117,6 @@ def test_a_plan_whose_addon_was_never_told_is_removed_all_the_same(lab: Lab) -> 
     lab.change(link.id, add=["t1"])
     change = lab.change(link.id, remove=[next(iter(link.activations))])
     assert (change.failure, lab.plans_of(link.id)) == (None, ["t1"])
-    check(lab)
 
 
 @pytest.mark.parametrize(("look_s", "times"), [(2, [3.0]), (5, [])])
@@ -137,7 +136,6 @@ def test_a_removal_has_the_time_that_the_look_before_it_has_left(
     lab.network.after("usage", lambda: lab.clock.forward(seconds=look_s))
     change = lab.change(link.id, remove=[next(iter(link.activations))])
     assert (told, code_of(change)) == (times, None if times else ERROR)
-    check(lab)
 
 
 def test_a_removal_from_an_endpoint_that_has_gone_is_done(lab: Lab, link_id: UUID) -> None:
@@ -147,6 +145,7 @@ def test_a_removal_from_an_endpoint_that_has_gone_is_done(lab: Lab, link_id: UUI
     change = lab.work_change(two_and_two(lab, link_id))
     assert (change.done, code_of(change)) == (2, ERROR)
     assert change.finished_at is not None
+    lab.is_odd = True  # Its endpoint has gone.
 
 
 @pytest.mark.parametrize("call", ["remove_plan", "add_plan"])
@@ -163,3 +162,4 @@ def test_a_change_whose_endpoint_has_gone_while_its_outcome_was_unknown_ends(
     lab.expire_change(change_id)
     lab.settle()
     assert lab.link(link_id).open_change is None
+    lab.is_odd = True  # Its endpoint has gone.

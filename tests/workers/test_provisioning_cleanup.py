@@ -7,7 +7,7 @@ import pytest
 from app.books.postings import work_of
 from domain.links.esim import Esim
 from domain.links.link import Link, Stage
-from tests.workers.link_checks import Books, check
+from tests.workers.link_checks import Books
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
 from workers.driving import CALL
@@ -47,7 +47,6 @@ def test_an_endpoint_that_the_network_keeps_is_an_incident_and_asked_about_ever_
     assert lab.network.count("remove_endpoint") == 8
     lab.settle()
     assert lab.link(link.id).stage is Stage.ENDED
-    check(lab)
 
 
 @pytest.mark.parametrize("before_s", [0, 0.1, 2])
@@ -67,7 +66,6 @@ def test_an_esim_is_kept_from_others_until_nothing_can_come_of_it(
         lab.clock.forward(seconds=0.5)
     assert lab.clock() < settled_at
     assert lab.network.count("remove_endpoint") == 1
-    check(lab)
 
 
 def test_a_network_that_stays_away_is_asked_until_it_comes_back(lab: Lab) -> None:
@@ -83,4 +81,3 @@ def test_a_network_that_stays_away_is_asked_until_it_comes_back(lab: Lab) -> Non
     lab.clock.forward(minutes=1)
     lab.sweep()
     assert lab.link(link.id).stage is Stage.ENDED
-    check(lab)

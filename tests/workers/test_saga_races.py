@@ -12,11 +12,9 @@ from domain.errors import IncompleteNetworkAnswer, ProvisioningError
 from domain.links.link import Link, Stage
 from domain.links.plan_change import PlanChange
 from domain.provider_errors import OutcomeUnknown, Unavailable
-from projections.audit.auditor import check_log
 from tests.domain.asking import together
 from tests.faulty_network import Killed
 from tests.installation import Process
-from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.places import When
 
@@ -139,7 +137,6 @@ def test_workers_of_many_processes_that_begin_at_once_do_it_once(lab: Lab, saga:
         waiter = partial(saga.expire, saga_id)
         together(*[partial(saga.work, saga_id, worker) for worker in workers], waiter)
         lab.settle()
-    check(lab)
 
 
 def test_a_worker_that_is_held_up_after_its_intent_no_longer_calls(lab: Lab, saga: Saga) -> None:
@@ -147,7 +144,6 @@ def test_a_worker_that_is_held_up_after_its_intent_no_longer_calls(lab: Lab, sag
     lab.commits.at(1, "after", lambda: saga.end_without_the_worker(saga_id))  # The intent.
     saga.work(saga_id)
     assert (saga.has_ended(saga_id), lab.network.count(saga.make)) == (True, 0)
-    check(lab)
 
 
 def test_a_worker_that_comes_late_to_its_call_states_another_intent(lab: Lab, saga: Saga) -> None:
@@ -171,7 +167,6 @@ def test_no_intent_lasts_longer_than_its_request_waits_and_then_it_is_given_up_i
     saga.work(saga_id)
     lab.settle()
     assert (saga.failure(saga_id), lab.network.count(saga.undo)) == (ProvisioningError.code, 1)
-    check(lab)
 
 
 def test_a_worker_that_wakes_up_when_all_is_over_does_nothing(lab: Lab, saga: Saga) -> None:
@@ -182,7 +177,6 @@ def test_a_worker_that_wakes_up_when_all_is_over_does_nothing(lab: Lab, saga: Sa
     lab.reads.at(1, "after", lambda: saga.end_without_the_worker(saga_id))
     saga.work(saga_id)
     assert saga.has_ended(saga_id)
-    check(lab)
 
 
 def test_what_comes_while_a_worker_looks_is_undone(lab: Lab, saga: Saga) -> None:
@@ -198,7 +192,6 @@ def test_what_comes_while_a_worker_looks_is_undone(lab: Lab, saga: Saga) -> None
     assert (saga.has_ended(saga_id), lab.network.count("release_esim")) == (False, 0)
     lab.settle()
     assert lab.network.count(saga.undo) == 1
-    check(lab)
 
 
 def test_a_call_that_is_held_up_until_all_is_over_is_undone_by_its_caller(
@@ -209,7 +202,6 @@ def test_a_call_that_is_held_up_until_all_is_over_is_undone_by_its_caller(
     saga.work(saga_id)
     assert lab.network.count(saga.undo) == 1
     assert "had ended; it is removed" in caplog.text
-    check(lab)
 
 
 def test_what_its_caller_cannot_take_off_any_more_is_left_over(lab: Lab, change: Change) -> None:
@@ -218,7 +210,7 @@ def test_what_its_caller_cannot_take_off_any_more_is_left_over(lab: Lab, change:
     lab.network.before(change.undo, Unavailable("down"))
     change.work(change_id)
     assert len(lab.link(change.link_id).left_over) == lab.network.count(change.undo) == 1
-    assert check_log(lab.process.log).failures == []
+    lab.is_odd = True  # A plan is left over.
 
 
 def test_what_another_worker_has_taken_over_is_made_once_and_left_there(
@@ -229,7 +221,6 @@ def test_what_another_worker_has_taken_over_is_made_once_and_left_there(
     saga.work(saga_id)
     assert saga.failure(saga_id) is None
     assert (lab.network.count(saga.make), lab.network.count(saga.undo)) == (1, 0)
-    check(lab)
 
 
 def test_a_worker_that_finds_no_esim_does_not_fail_the_link_of_one_that_did(
@@ -244,7 +235,6 @@ def test_a_worker_that_finds_no_esim_does_not_fail_the_link_of_one_that_did(
     lab.network.before("available_esims", be_overtaken)
     assert lab.work(link_id).stage is Stage.ACTIVE
     assert lab.network.count("create_endpoint") == 1
-    check(lab)
 
 
 def test_a_loser_of_the_clean_up_leaves_the_next_holder_of_the_esim_alone(
@@ -265,7 +255,6 @@ def test_a_loser_of_the_clean_up_leaves_the_next_holder_of_the_esim_alone(
     [(iccid, next_id)] = taken
     holder = lab.link(next_id)
     assert (holder.iccid, holder.stage) == (iccid, Stage.ACTIVE)
-    check(lab)
 
 
 def test_the_fifth_creation_without_an_outcome_is_the_last(lab: Lab) -> None:
@@ -276,7 +265,6 @@ def test_the_fifth_creation_without_an_outcome_is_the_last(lab: Lab) -> None:
     assert lab.network.count("create_endpoint") == link.attempts == 5
     assert link.failure is not None
     assert link.failure.timestamp < link.requested.deadline
-    check(lab)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -6,7 +6,6 @@ from uuid import UUID
 import pytest
 
 from domain.errors import ProvisioningError
-from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, UNKNOWN, arm
 from workers.driving import CALL
@@ -60,9 +59,8 @@ def test_a_change_whose_outcome_nobody_can_see_ends_all_the_same(
     wait_long(lab)
     assert lab.plan_change(change_id).finished_at is not None
     assert lab.plans_of(link_id) == ["eu-1", "t1"]
-    if call == "add_plan":
-        check(lab)
     assert lab.change(link_id, add=["t3"]).failure is None
+    lab.is_odd = call == "remove_plan"  # The network has done what nobody saw.
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -77,7 +75,6 @@ def test_nothing_is_ended_unseen_before_long(lab: Lab, link_id: UUID, call: str)
     assert lab.plan_change(change.id).finished_at is None
     lab.forget_faults()  # The link is seen again.
     lab.settle()
-    check(lab)
 
 
 def test_each_repetition_that_fails_waits_as_long_again(lab: Lab, link_id: UUID) -> None:
@@ -92,7 +89,6 @@ def test_each_repetition_that_fails_waits_as_long_again(lab: Lab, link_id: UUID)
     lab.forget_faults()
     lab.settle()
     assert lab.plan_change(change_id).finished_at is not None
-    check(lab)
 
 
 def test_a_worker_that_is_held_up_after_its_intent_does_not_repeat_the_call(
@@ -107,4 +103,3 @@ def test_a_worker_that_is_held_up_after_its_intent_does_not_repeat_the_call(
     assert "add_plan" not in lab.network.calls
     wait_long(lab)
     assert lab.plan_change(change_id).finished_at is not None
-    check(lab)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from app.security.key_file import KINDS
-from app.security.key_store import KeyStore
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.organization import ApiClient
 from projections.stores.notes import Notes
@@ -25,6 +24,14 @@ def acts(shell: Shell) -> list[tuple[str, str, str | None]]:
 def listed(shell: Shell) -> list[tuple[str, str, str]]:
     rows = shell.json("keys", "list")["data"]
     return [(each["kind"], each["kid"], each["state"]) for each in rows]
+
+
+def gone(*_: object) -> None:
+    Path("/gone").stat()
+
+
+def files(shell: Shell) -> set[bytes]:
+    return {each.read_bytes() for each in (shell.home / "var" / "keys").iterdir()}
 
 
 def test_those_who_only_sign_checkpoints_can_tell_their_key(nowhere: Shell) -> None:
@@ -54,25 +61,36 @@ def test_each_kind_is_renewed_and_revoked_and_the_log_keeps_who_did_it(
         ("key.revoked", f"{kind} {second}"),
     ]
     assert all(str(each[2]).startswith("os:") for each in told)
-    files = [each.read_bytes() for each in (shell.home / "var" / "keys").iterdir()]
+    left = files(shell)
     assert "no key" in shell.refusal("keys", "revoke", first, "--yes")
-    assert files == [each.read_bytes() for each in (shell.home / "var" / "keys").iterdir()]
+    assert files(shell) == left
     for file, content in before.items():  # As from a backup.
         if not file.exists():
             file.write_bytes(content)
     assert [each[2] for each in listed(shell) if each[1] == first] == ["revoked"]
 
 
-def test_the_log_knows_who_ends_a_key_or_holds_a_copy_before_it_is_so(
+def test_the_log_knows_who_renews_a_key_or_holds_a_copy_before_it_is_so(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leaked = shell.json("keys", "rotate", "webhooks")["kid"]
-    monkeypatch.setattr(KeyStore, "revoke", lambda *_: Path("/gone").stat())
-    monkeypatch.setattr(Notes, "replace", KeyStore.revoke)
-    shell.refusal("keys", "revoke", leaked, "--yes")
-    assert acts(shell)[-1][:2] == ("key.revoked", f"webhooks {leaked}")
+    monkeypatch.setattr("app.security.keys.write_file", gone)
+    monkeypatch.setattr(Notes, "replace", gone)
+    shell.refusal("keys", "rotate", "webhooks")
     shell.refusal("installation", "hold")
-    assert acts(shell)[-1][:2] == ("installation.held", "installation")
+    assert [act for act, *_ in acts(shell)] == ["key.renewed", "installation.held"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_revocation_that_was_killed_is_ended_by_running_it_again(shell: Shell, kind: str) -> None:
+    leaked, *_ = (shell.json("keys", "rotate", kind)["kid"] for _ in range(2))
+    before = files(shell)
+    with pytest.MonkeyPatch.context() as killed:
+        killed.setattr(Path, "unlink", gone)
+        shell.refusal("keys", "revoke", leaked, "--yes")
+    assert before <= files(shell)
+    assert shell.json("keys", "revoke", leaked, "--yes")["state"] == "revoked"
+    assert len(before - files(shell)) == 1
+    assert [act for act, *_ in acts(shell)].count("key.revoked") == 1
 
 
 def test_what_ends_with_a_key_is_said_before_it_is_asked_for_again(shell: Shell) -> None:

@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -15,6 +16,7 @@ from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import CachedFacts, NumberFacts
 from domain.months import month_of, next_month
 from projections.stores import personal_keys
+from projections.stores.lookup_cache import SqlLookupCache
 from tests.app.cli.shell import Shell
 from tests.installation import Process
 from tests.projections.link_steps import LinkSteps
@@ -108,6 +110,16 @@ def test_an_erasure_whose_command_was_killed_or_whose_keys_came_back_is_made_aga
             container.projector.catch_up()
             erase_again(container, 1)
     assert not is_readable(shell, job_id)
+
+
+def test_an_erasure_that_was_killed_leaves_no_answer_behind(
+    shell: Shell, organization: UUID
+) -> None:
+    one = ("privacy", "erase", "--job", ask(shell, organization, utc_now()))
+    with pytest.MonkeyPatch.context() as killed:
+        killed.setattr(SqlLookupCache, "forget_numbers", lambda *_: Path("/gone").stat())
+        shell.refusal(*one)
+    assert shell.json(*one)["forgotten_answers"] == 1
 
 
 def test_an_erasure_that_a_reader_keeps_from_the_file_says_so(

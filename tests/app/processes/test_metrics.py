@@ -19,9 +19,11 @@ def test_web_has_its_keys_before_anybody_can_ask_for_them(tmp_path: Path) -> Non
         shell = Shell(tmp_path).having(BROKER_URL=ELSEWHERE, METRICS_PORT=port)
         status, _, errors = shell.process("web")
         *_, nowhere = shell.having(HOST="a..example").process("clock")
+        *_, both = shell.having(PORT=port).process("web")
     # It comes so far and no further.
     assert (status, f"METRICS_PORT {port}" in errors) == (1, True)
-    assert nowhere.endswith(f"METRICS_PORT {port}: HOST a..example is no address\n")
+    assert nowhere.endswith(f"HOST a..example METRICS_PORT {port}: no such address\n")
+    assert both == f"Error: PORT and METRICS_PORT are both {port}: they must differ\n"
     assert missing_keys(shell.container()) is None
 
 

@@ -53,11 +53,11 @@ ring = KeyRing(directory, sys.argv[2], utc_now, 3630)
 def verify(kid):
     return ring.verification_key(kid) is not None
 def sign(_):
-    return ring.signing_key().kid
+    return ring.newest().kid
 def ensure(_):
     ring.ensure()
     pepper = Pepper(directory, utc_now, lambda: False).newest().value
-    return [ring.signing_key().kid, pepper.decode()]
+    return [ring.newest().kid, pepper.decode()]
 orders = {"verify": verify, "sign": sign, "ensure": ensure}
 print("ready", flush=True)
 for line in sys.stdin:

@@ -51,7 +51,7 @@ class Court:
     def _start(self, directory: Path, algorithm: Algorithm) -> str:
         ring = KeyRing(directory, algorithm, lambda: NOW, 3630)
         ring.ensure()
-        return ring.signing_key().kid
+        return ring.newest().kid
 
     def forgeries(self, other_kid: str) -> dict[str, str]:
         return hostile_tokens(self.forge, other_kid)

@@ -19,7 +19,7 @@ def test_the_first_start_makes_a_private_directory_and_one_key(
 ) -> None:
     ring = ring_of(directory, clock, algorithm)
     ring.ensure()
-    key = ring.signing_key()
+    key = ring.newest()
     file = directory / f"{key.kid}.pem"
     assert key.algorithm == algorithm
     assert S_IMODE(directory.stat().st_mode) == 0o700
@@ -49,7 +49,7 @@ def spoil(content: bytes) -> list[bytes]:
 def test_a_file_that_is_no_key_stops_the_start_and_shows_nothing_of_itself(
     ring: KeyRing, directory: Path, clock: SetClock
 ) -> None:
-    file = directory / f"{ring.signing_key().kid}.pem"
+    file = directory / f"{ring.newest().kid}.pem"
     whole = file.read_bytes()
     for content in spoil(whole):
         file.write_bytes(content)

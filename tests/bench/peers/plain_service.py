@@ -83,7 +83,7 @@ class Config(msgspec.Struct, frozen=True):
 
 def config_of(container: Container, url: str, *, connections: int, one_statement: bool) -> Config:
     """Return what a plain service needs that answers the partners of an installation."""
-    public_key = container.keys.signing_key().public_key
+    public_key = container.keys.newest().public_key
     encoded = public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     settings = container.settings
     return Config(

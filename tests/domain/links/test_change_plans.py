@@ -80,7 +80,6 @@ def test_a_change_waits_for_the_one_before_it(buyer: Buyer, link: Link) -> None:
     assert sorted(type(each).__name__ for each in refusals) == ["NoneType", "ValidationFailed"]
     assert names(buyer, link) == ["Asia", "Africa"]
     assert buyer.balance_micros == 7_000_000
-    buyer.check()
 
 
 def test_a_link_that_stays_busy_is_told_after_the_deadline(buyer: Buyer, link: Link) -> None:
@@ -118,7 +117,6 @@ def test_a_network_that_blocks_costs_the_deadline_and_no_money(
     gate.open()
     wait_until(lambda: buyer.link(link.id).open_change is None)
     assert names(buyer, link) == ["Europe", "Asia"]
-    buyer.check()
 
 
 def test_a_change_that_finds_no_place_begins_nothing(buyer: Buyer, link: Link) -> None:
@@ -141,7 +139,6 @@ def test_what_a_reader_sees_meanwhile_does_not_disturb_a_change(buyer: Buyer, li
     buyer.change(link.id, add=[buyer.sell("Asia", "1.00"), buyer.sell("Africa", "1.00")])
     assert names(buyer, link) == ["Europe", "Asia", "Africa"]
     assert buyer.events()["link.status_seen"] == 4
-    buyer.check()
 
 
 def test_what_the_network_does_not_take_is_refused_before_it_is_paid(

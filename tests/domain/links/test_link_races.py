@@ -95,4 +95,3 @@ def test_without_a_key_it_is_waited_for_and_not_begun_again(
     assert before - buyer.balance_micros == change.kept_micros
     assert buyer.events()["plan_change.requested"] == 1
     assert len(buyer.link(link.id).current_activations) == 2
-    buyer.check()

@@ -49,7 +49,6 @@ def test_a_link_lives_on_the_network_of_its_plan(buyer: Buyer) -> None:
     assert (network.count("suspend"), buyer.network.count("suspend")) == (1, 0)
     reading = buyer.process.link_readings.read(there, buyer.process.cause(), live=True)
     assert (reading.is_live, reading.status) == (True, "suspended")
-    buyer.check()
 
 
 def test_a_link_is_topped_up_by_its_own_network_only(buyer: Buyer) -> None:
@@ -64,7 +63,6 @@ def test_a_link_is_topped_up_by_its_own_network_only(buyer: Buyer) -> None:
     buyer.change(link.id, remove=[change.requested.additions[0].activation_id])
     assert second(buyer.process).count("remove_plan") == 1
     assert buyer.network.count("add_plan") == 0
-    buyer.check()
 
 
 def test_what_a_network_cannot_do_is_refused_before_anything_is_done(buyer: Buyer) -> None:
@@ -157,7 +155,6 @@ def test_open_work_waits_until_its_network_is_configured_again(
     buyer.open().provisioning.work(link_id)
     assert buyer.link(link_id).stage is Stage.ENDED
     assert "link.endpoint_removed" in buyer.events()
-    buyer.check()
 
 
 def test_a_worker_that_does_not_know_a_network_yet_leaves_its_links_to_others(
@@ -172,7 +169,6 @@ def test_a_worker_that_does_not_know_a_network_yet_leaves_its_links_to_others(
     assert buyer.link(link_id).stage is Stage.REQUESTED
     buyer.process.provisioning.work(link_id)
     assert created.result()[0].stage is Stage.ACTIVE
-    buyer.check()
 
 
 def _requested(buyer: Buyer) -> UUID:

@@ -96,7 +96,6 @@ def test_a_log_that_takes_nothing_leaves_the_reading_whole_and_no_gap(
     assert sorted(facts(buyer, link)) == [
         *("link.first_used", "link.installed", "link.lpa_stored", "link.plan_started")
     ]
-    buyer.check()
 
 
 def own_without_code(buyer: Buyer, called: str = "Europe") -> Link:
@@ -114,7 +113,6 @@ def test_two_who_fetch_the_activation_code_store_it_once(buyer: Buyer) -> None:
     buyer.network.after("lpa", lambda: read(buyer, link))
     assert read(buyer, link).code == code_of(buyer, link)
     assert facts(buyer, link) == ["link.lpa_stored"]
-    buyer.check()
 
 
 def test_a_code_that_cannot_be_sealed_is_told_all_the_same(

@@ -153,7 +153,6 @@ def test_a_network_that_blocks_costs_the_deadline_and_no_money(
     wait_until(lambda: buyer.events()["link.esim_released"] == 1)
     assert buyer.events()["link.endpoint_removed"] == 1
     assert buyer.network.count("create_endpoint") == 1
-    buyer.check()
 
 
 def test_a_link_that_comes_at_the_last_moment_is_the_answer(
@@ -177,7 +176,6 @@ def test_a_link_that_comes_at_the_last_moment_is_the_answer(
     link, replayed = asked.result(PATIENCE_S)
     assert (link.stage, replayed) == (Stage.ACTIVE, False)
     assert buyer.balance_micros == 6_000_000
-    buyer.check()
 
 
 def test_a_request_that_finds_no_place_begins_nothing(buyer: Buyer) -> None:
@@ -199,4 +197,3 @@ def test_a_request_that_finds_no_place_begins_nothing(buyer: Buyer) -> None:
     assert {link.stage for link in links} == {Stage.ACTIVE}
     assert buyer.create(plan_id, "key-3")[0].stage is Stage.ACTIVE
     assert buyer.create(plan_id, "key-0")[1]
-    buyer.check()

@@ -42,28 +42,21 @@ def test_a_held_wallet_that_says_yes_is_not_believed_either(funded: Writer, othe
     assert balance(funded.log) == "0.00"
 
 
-def test_a_batch_that_another_process_overtakes_is_committed_as_one_all_the_same(
-    crowd: Crowd, other: Writer
+@pytest.mark.parametrize(
+    ("prices", "refused", "left"),
+    [(("0.10", "0.60"), [], "0.10"), (("0.30", "0.40"), [InsufficientBalance], "0.00")],
+)
+def test_a_batch_that_another_process_overtakes_is_committed_as_one_but_for_what_is_gone(
+    crowd: Crowd, other: Writer, prices: tuple[str, str], refused: list[type], left: str
 ) -> None:
     log, committer = crowd.fund()
     with crowd.waiting():
-        calls = crowd.queue_up(*[partial(take, committer, "0.10")] * 3)
-        before_insert(crowd.writer, 1, partial(take, other.committer, "0.60"))
-    assert [call.exception(PATIENCE_S) for call in calls] == [None] * 3
-    assert len({call.result() for call in calls}) == 1
-    assert balance(log) == "0.10"
-
-
-def test_money_taken_by_another_process_refuses_the_last_of_a_batch(
-    crowd: Crowd, other: Writer
-) -> None:
-    log, committer = crowd.fund()
-    with crowd.waiting():
-        calls = crowd.queue_up(*[partial(take, committer, "0.30")] * 3)
-        before_insert(crowd.writer, 1, partial(take, other.committer, "0.40"))
-    outcomes = [type(call.exception(PATIENCE_S)) for call in calls]
-    assert outcomes == [type(None), type(None), InsufficientBalance]
-    assert balance(log) == "0.00"
+        calls = crowd.queue_up(*[partial(take, committer, prices[0])] * 3)
+        before_insert(crowd.writer, 1, partial(take, other.committer, prices[1]))
+    paid = 3 - len(refused)
+    assert len({call.result(PATIENCE_S) for call in calls[:paid]}) == 1
+    assert [type(call.exception(PATIENCE_S)) for call in calls[paid:]] == refused
+    assert balance(log) == left
 
 
 def test_only_the_command_whose_own_stream_was_taken_gets_a_conflict(

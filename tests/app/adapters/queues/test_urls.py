@@ -9,6 +9,7 @@ from dramatiq.errors import ConnectionClosed
 
 from app.adapters.queues.rabbitmq import DurableBroker, parameters
 from app.settings import WrongSetting
+from tests.log_lines import said_by
 
 
 def test_a_url_is_given_time_limits_and_what_it_says_itself_stands() -> None:
@@ -63,5 +64,5 @@ def test_a_lost_connection_is_said_once_whatever_the_library_says_with_it(
     other = logging.makeLogRecord({"msg": "anything else"})
     is_other = broker._is_other  # noqa: SLF001  # As the logger of a consumer calls it.
     assert [is_other(each) for each in (lost, lost, other)] == [False, False, True]
-    (line,) = [each.getMessage() for each in caplog.records]
+    (line,) = said_by(caplog, "projections.engine.complaint")
     assert line.startswith("the connection to RabbitMQ failed: Connection")

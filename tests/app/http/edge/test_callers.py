@@ -37,7 +37,7 @@ def test_what_is_wrong_with_a_token_is_told(
     acme: Tenant, changed: dict[str, Any], told: str
 ) -> None:
     parts = acme.service.container
-    key = parts.keys.signing_key()
+    key = parts.keys.newest()
     token = honest_token(
         key_path(parts.settings.signing_keys, key.kid).read_bytes(),
         key.kid,

@@ -13,6 +13,7 @@ from app.adapters.networks.simulated.network import SimulatedNetwork
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.app.adapters.networks.simulated.links import create
 from tests.contracts.esim_networks import TIMEOUT_S, SimulatedSide, a_free_esim
+from tests.log_lines import said_by
 
 START = datetime.fromisoformat("2026-03-01T12:00:00+00:00")
 
@@ -88,6 +89,6 @@ def test_no_error_and_no_log_line_names_an_esim(
             with pytest.raises(Unavailable) as caught:
                 ask()
             texts.append(str(caught.value))
-    assert iccid[-10:] not in " ".join(texts)
-    logged = [record.getMessage() for record in caplog.records]
+    assert iccid[-10:] not in " ".join(texts) + caplog.text
+    logged = said_by(caplog, "app.adapters.networks.simulated.inventory")
     assert logged == ["the tables of the simulated network: OperationalError"] * 3
