@@ -113,7 +113,7 @@ class MonthEnd:
         self._cut_off = cut_off
         self._done = ""  # The month that is open.
         self._first = ""  # That of the first wallet, as soon as there is one.
-        self._looked = 0  # There is none up to this position: the log may be long and have none.
+        self._searched = 0  # There is none up to this position: the log may be long and have none.
 
     def run(self) -> int:
         """Close at most MONTHS_MAX months that are over; return how many were closed."""
@@ -160,9 +160,9 @@ class MonthEnd:
     def _not_closed(self, open_month: str) -> Iterator[str]:
         """Yield the months since the first wallet that are over and not closed, oldest first."""
         if not self._first:
-            head, opened = self._log.head(), self._log.first(Wallet.Opened, after=self._looked)
+            head, opened = self._log.head(), self._log.first(Wallet.Opened, after=self._searched)
             self._first = "" if opened is None else month_of(opened.timestamp)
-            self._looked = head
+            self._searched = head
         for month in months_before(self._first or open_month, open_month):
             if self._log.find(Month, Month.id_of(month)) is None:
                 yield month
