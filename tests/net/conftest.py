@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from tests.net.house import House, house
-from tests.net.net import Net, Receiver
+from tests.net.net import Net, Partner, Receiver
 from tests.net.recording import RECORDINGS
 from tests.seeds import Seed
 
@@ -29,6 +29,16 @@ def net(request: pytest.FixtureRequest, house: House) -> Net:
     noun = request.path.stem.removeprefix("test_")
     scenario = request.function.__name__.removeprefix("test_")
     return Net(house, RECORDINGS / noun / f"{scenario}.txt")
+
+
+@pytest.fixture
+def acme(net: Net) -> Partner:
+    return net.partner()
+
+
+@pytest.fixture
+def rival(net: Net) -> Partner:
+    return net.partner(name="Rival")
 
 
 @pytest.fixture

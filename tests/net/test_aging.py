@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.net.house import shared_house
-from tests.net.net import Net, Receiver
+from tests.net.net import Net, Partner, Receiver
 
 LINKS = "/v1/links"
 
@@ -40,8 +40,7 @@ def test_plans_are_used_up_and_expire(net: Net, receiver: Receiver) -> None:
     demo.get(one)
 
 
-def test_a_creation_that_takes_too_long(net: Net, receiver: Receiver) -> None:
-    acme = net.partner()
+def test_a_creation_that_takes_too_long(net: Net, receiver: Receiver, acme: Partner) -> None:
     hook = acme.ask("POST", "/v1/webhooks", {"url": f"{receiver.url}/slow"}).data
     slow = {"plan_id": acme.plan("sandbox-slow")}
     asked = acme.post(LINKS, slow, Prefer="respond-async", Idempotency_Key="k-1")
@@ -56,8 +55,7 @@ def test_a_creation_that_takes_too_long(net: Net, receiver: Receiver) -> None:
     acme.get(LINKS)
 
 
-def test_a_window_is_over(net: Net) -> None:
-    acme = net.partner()
+def test_a_window_is_over(net: Net, acme: Partner) -> None:
     one = f"{LINKS}/{acme.buy()['id']}"
     acme.post(f"{one}/suspend")
     net.begin("two weeks later", net.house.clock.now + timedelta(days=15))

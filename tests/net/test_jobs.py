@@ -1,13 +1,12 @@
 """Bulk jobs."""
 
-from tests.net.net import Net
+from tests.net.net import Net, Partner
 
 PATH = "/number-lookup/bulk"
 NUMBERS = ("+14155552671", "+447400123456", "+15005550001", "+12")
 
 
-def test_a_job_runs_to_its_end(net: Net) -> None:
-    acme = net.partner()
+def test_a_job_runs_to_its_end(net: Net, acme: Partner) -> None:
     created = acme.post(PATH, {"phone_numbers": NUMBERS})
     job = f"{PATH}/{created.data['job_id']}"
     net.until(lambda: acme.data(job)["finished_at"])
@@ -22,8 +21,7 @@ def test_a_job_runs_to_its_end(net: Net) -> None:
     acme.get("/v1/transactions")
 
 
-def test_the_results_of_a_job(net: Net) -> None:
-    acme = net.partner()
+def test_the_results_of_a_job(acme: Partner) -> None:
     job = f"{PATH}/{acme.job(*NUMBERS)['job_id']}/results"
     acme.get(job)
     acme.get(f"{job}?format=csv")
@@ -42,15 +40,13 @@ def test_the_results_of_a_job(net: Net) -> None:
     acme.get(job, Accept_Encoding="gzip")
 
 
-def test_a_job_that_fails_as_a_whole(net: Net) -> None:
-    acme = net.partner()
+def test_a_job_that_fails_as_a_whole(acme: Partner) -> None:
     job = acme.job("+15005550001", "+15005550003")
     acme.get(f"{PATH}/{job['job_id']}")
     acme.get("/v1/transactions")
 
 
-def test_a_job_is_cancelled_and_refunded(net: Net) -> None:
-    acme = net.partner()
+def test_a_job_is_cancelled_and_refunded(acme: Partner) -> None:
     slow = [f"+1500555000{last}" for last in (2,)] + [f"+1415555{last:04}" for last in range(300)]
     body = {"phone_numbers": slow[:1]}
     job = f"{PATH}/{acme.ask('POST', PATH, body, Idempotency_Key='k-1').data['job_id']}"
@@ -66,8 +62,7 @@ def test_a_job_is_cancelled_and_refunded(net: Net) -> None:
     acme.get("/v1/wallet")
 
 
-def test_inputs_that_are_refused(net: Net) -> None:
-    acme = net.partner()
+def test_inputs_that_are_refused(net: Net, acme: Partner) -> None:
     for body in (
         {},
         {"phone_numbers": "+14155552671"},
@@ -88,8 +83,7 @@ def test_inputs_that_are_refused(net: Net) -> None:
     acme.get(f"{PATH}/8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11/results")
 
 
-def test_jobs_are_listed_page_by_page(net: Net) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+def test_jobs_are_listed_page_by_page(acme: Partner, rival: Partner) -> None:
     for count in range(1, 6):
         acme.job(*(f"+1415555{count}{index:03}" for index in range(count)))
     acme.job("+15005550001")
@@ -117,8 +111,7 @@ def test_what_money_decides(net: Net) -> None:
     free.get(f"{PATH}/{job['job_id']}")
 
 
-def test_one_key_is_one_job(net: Net) -> None:
-    acme = net.partner()
+def test_one_key_is_one_job(net: Net, acme: Partner) -> None:
     body = {"phone_numbers": ["+14155552671", "+447400123456"]}
     first = acme.post(PATH, body, Idempotency_Key="k-1")
     net.until(lambda: acme.data(f"{PATH}/{first.data['job_id']}")["finished_at"])
@@ -127,16 +120,14 @@ def test_one_key_is_one_job(net: Net) -> None:
     acme.get("/v1/wallet")
 
 
-def test_nobody_sees_the_job_of_another(net: Net) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+def test_nobody_sees_the_job_of_another(acme: Partner, rival: Partner) -> None:
     job = f"{PATH}/{acme.job('+14155552671')['job_id']}"
     rival.get(job)
     rival.get(f"{job}/results")
     rival.call("DELETE", job)
 
 
-def test_operators_see_and_cancel_jobs(net: Net) -> None:
-    acme = net.partner()
+def test_operators_see_and_cancel_jobs(net: Net, acme: Partner) -> None:
     done = acme.job("+14155552671")["job_id"]
     body = {"phone_numbers": ["+15005550002"]}
     slow = acme.ask("POST", PATH, body).data["job_id"]

@@ -12,8 +12,7 @@ PATH = "/v1/links"
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 
 
-def test_a_link_is_bought(net: Net) -> None:
-    acme = net.partner()
+def test_a_link_is_bought(net: Net, acme: Partner) -> None:
     body = {"plan_id": acme.plan("France 5 GB"), "name": "Trip to Paris"}
     acme.post(f"{PATH}?dry_run=true", body)
     acme.post(f"{PATH}?dry_run=1", body, Idempotency_Key="no key")
@@ -29,8 +28,7 @@ def test_a_link_is_bought(net: Net) -> None:
     net.run("links", "show", link["id"])
 
 
-def test_inputs_that_are_refused(net: Net) -> None:
-    acme = net.partner()
+def test_inputs_that_are_refused(acme: Partner) -> None:
     own_plans(acme, plan("Unsold", provider_plan_id=None), plan("Off", enabled=False))
     france = acme.plan("France 5 GB")
     for body in (
@@ -56,8 +54,7 @@ def test_inputs_that_are_refused(net: Net) -> None:
     acme.get("/v1/transactions")
 
 
-def test_the_sandbox_plans_fail_on_demand(net: Net) -> None:
-    acme = net.partner()
+def test_the_sandbox_plans_fail_on_demand(acme: Partner) -> None:
     for called in ("sandbox-no-endpoint", "sandbox-provider-error", "sandbox-no-esim"):
         acme.post(PATH, {"plan_id": acme.plan(called)})
         acme.get("/v1/wallet")
@@ -68,8 +65,7 @@ def test_the_sandbox_plans_fail_on_demand(net: Net) -> None:
     acme.get("/v1/transactions?kind=refund")
 
 
-def test_a_link_that_the_network_does_not_reach(net: Net) -> None:
-    acme = net.partner()
+def test_a_link_that_the_network_does_not_reach(acme: Partner) -> None:
     link = acme.post(PATH, {"plan_id": acme.plan("sandbox-unreachable")}).data
     one = f"{PATH}/{link['id']}"
     acme.get(one)
@@ -99,8 +95,7 @@ def test_what_money_decides(net: Net) -> None:
     acme.get("/v1/wallet")
 
 
-def test_one_key_is_one_link(net: Net) -> None:
-    acme = net.partner()
+def test_one_key_is_one_link(acme: Partner) -> None:
     body = {"plan_id": acme.plan("France 5 GB"), "name": "one"}
     acme.post(PATH, body, Idempotency_Key="k-1")
     acme.post(PATH, body, Idempotency_Key="k-1")
@@ -117,8 +112,7 @@ def test_one_key_is_one_link(net: Net) -> None:
     acme.post(PATH, body | {"name": "renamed"}, Idempotency_Key="k-1")
 
 
-def test_who_does_not_wait(net: Net) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+def test_who_does_not_wait(net: Net, acme: Partner, rival: Partner) -> None:
     for called in ("France 5 GB", "sandbox-provider-error"):
         reply = acme.post(PATH, {"plan_id": acme.plan(called)}, Prefer="respond-async")
         path = reply.headers["location"].removeprefix("https://api.example")
@@ -150,8 +144,7 @@ PLANS = {
 }
 
 
-def test_plans_are_added_and_removed(net: Net) -> None:
-    acme = net.partner()
+def test_plans_are_added_and_removed(acme: Partner) -> None:
     link = acme.buy()
     change(acme, link, add=["Germany 10 GB"])
     detail = acme.get(f"{PATH}/{link['id']}").data
@@ -165,8 +158,7 @@ def test_plans_are_added_and_removed(net: Net) -> None:
     acme.get("/v1/wallet")
 
 
-def test_plan_changes_that_are_refused(net: Net) -> None:
-    acme = net.partner()
+def test_plan_changes_that_are_refused(acme: Partner) -> None:
     own_plans(acme, plan("Elsewhere", sponsor_profiles=[profile("sp-9")]))
     link = acme.buy()
     one = acme.data(f"{PATH}/{link['id']}")["activations"][0]["id"]
@@ -184,8 +176,7 @@ def test_plan_changes_that_are_refused(net: Net) -> None:
     acme.get(f"{PATH}/{link['id']}/history")
 
 
-def test_plan_changes_that_fail_give_the_money_back(net: Net) -> None:
-    acme = net.partner()
+def test_plan_changes_that_fail_give_the_money_back(acme: Partner) -> None:
     sponsor = [{"id": "sp-atlas", "name": "Atlas", "color": "#1F6FEB"}]
     failing = (
         "sandbox-no-endpoint",
@@ -215,8 +206,7 @@ def test_plan_changes_that_fail_give_the_money_back(net: Net) -> None:
     acme.get("/v1/transactions")
 
 
-def test_one_key_is_one_change(net: Net) -> None:
-    acme = net.partner()
+def test_one_key_is_one_change(acme: Partner) -> None:
     link = acme.buy()
     change(acme, link, key="k-1", add=["Germany 3 GB"])
     change(acme, link, key="k-1", add=["Germany 3 GB"])
@@ -224,8 +214,7 @@ def test_one_key_is_one_change(net: Net) -> None:
     acme.get("/v1/wallet")
 
 
-def test_a_link_is_suspended_and_comes_back(net: Net) -> None:
-    acme = net.partner()
+def test_a_link_is_suspended_and_comes_back(net: Net, acme: Partner) -> None:
     one = f"{PATH}/{acme.buy()['id']}"
     for change in ("suspend", "suspend", "reactivate", "reactivate"):
         acme.post(f"{one}/{change}")
@@ -239,8 +228,7 @@ def test_a_link_is_suspended_and_comes_back(net: Net) -> None:
     acme.get(one)
 
 
-def test_a_link_is_renamed(net: Net) -> None:
-    acme = net.partner()
+def test_a_link_is_renamed(acme: Partner) -> None:
     one = f"{PATH}/{acme.buy(name='car 7')['id']}"
     for body in (
         {"name": "car 8 (Zoë)"},
@@ -254,8 +242,7 @@ def test_a_link_is_renamed(net: Net) -> None:
     acme.call("PATCH", f"{PATH}/{MISSING}", {"name": "x"})
 
 
-def test_a_link_ends(net: Net) -> None:
-    acme = net.partner()
+def test_a_link_ends(net: Net, acme: Partner) -> None:
     one = f"{PATH}/{acme.buy()['id']}"
     acme.call("DELETE", one)
     acme.call("DELETE", one)
@@ -275,8 +262,7 @@ def test_a_link_ends(net: Net) -> None:
     net.run("links", "show", second["id"])
 
 
-def test_a_link_is_cancelled_for_its_money(net: Net) -> None:
-    acme = net.partner()
+def test_a_link_is_cancelled_for_its_money(acme: Partner) -> None:
     link = acme.buy()
     change(acme, link, add=["Germany 10 GB"])
     one = f"{PATH}/{link['id']}"
@@ -336,8 +322,7 @@ def test_a_traveller_gets_a_page(net: Net) -> None:
     demo.post(f"{PATH}/{MISSING}/handover", {})
 
 
-def test_links_are_listed_and_found(net: Net) -> None:
-    acme = net.partner()
+def test_links_are_listed_and_found(net: Net, acme: Partner) -> None:
     own_plans(acme, plan("100% Greece", coverage=covering("GR"), retail_price="1.00"))
     links = [acme.buy("100% Greece", name=f"cär {index}") for index in range(5)]
     acme.ask("DELETE", f"{PATH}/{links[1]['id']}")
@@ -378,8 +363,7 @@ def test_links_are_listed_and_found(net: Net) -> None:
     net.run("links", "list", "--org", acme.id)
 
 
-def test_nobody_sees_the_link_of_another(net: Net) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+def test_nobody_sees_the_link_of_another(acme: Partner, rival: Partner) -> None:
     bought = acme.buy()
     link = bought["id"]
     rival.get(PATH)
@@ -391,8 +375,7 @@ def test_nobody_sees_the_link_of_another(net: Net) -> None:
     rival.call("DELETE", f"{PATH}/{link}")
 
 
-def test_the_network_status_of_a_link(net: Net) -> None:
-    acme = net.partner()
+def test_the_network_status_of_a_link(acme: Partner) -> None:
     one = f"{PATH}/{acme.buy()['id']}"
     acme.get(f"{one}/network-status")
     acme.get(f"{one}/network-status")

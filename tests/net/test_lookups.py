@@ -1,12 +1,11 @@
 """Single lookups."""
 
-from tests.net.net import Net
+from tests.net.net import Net, Partner
 
 PATH = "/number-lookup"
 
 
-def test_a_number_is_looked_up_and_charged(net: Net) -> None:
-    acme = net.partner()
+def test_a_number_is_looked_up_and_charged(acme: Partner) -> None:
     reply = acme.post(f"{PATH}?phone_number=%2B14155552671")
     acme.post(f"{PATH}?phone_number=+447400123456")
     acme.post(PATH, {"phone_number": "+4915112345678"})
@@ -16,8 +15,7 @@ def test_a_number_is_looked_up_and_charged(net: Net) -> None:
     acme.get("/v1/transactions")
 
 
-def test_what_numbers_of_the_world_are(net: Net) -> None:
-    acme = net.partner()
+def test_what_numbers_of_the_world_are(acme: Partner) -> None:
     for number in (
         "+33612345678",
         "+33142685300",
@@ -36,8 +34,7 @@ def test_what_numbers_of_the_world_are(net: Net) -> None:
         acme.post(PATH, {"phone_number": number})
 
 
-def test_inputs_that_are_refused(net: Net) -> None:
-    acme = net.partner()
+def test_inputs_that_are_refused(acme: Partner) -> None:
     acme.post(PATH)
     acme.post(f"{PATH}?phone_number=4155552671")
     acme.post(f"{PATH}?phone_number=%2B0155552671")
@@ -60,8 +57,7 @@ def test_inputs_that_are_refused(net: Net) -> None:
     acme.get("/v1/wallet")
 
 
-def test_numbers_of_the_sandbox_fail_on_demand(net: Net) -> None:
-    acme = net.partner()
+def test_numbers_of_the_sandbox_fail_on_demand(acme: Partner) -> None:
     acme.post(PATH, {"phone_number": "+15005550001"})
     acme.post(PATH, {"phone_number": "+15005550003"})
     acme.post(PATH, {"phone_number": "+15005550004"})
@@ -83,8 +79,7 @@ def test_what_money_decides(net: Net) -> None:
     dear.get("/v1/wallet")
 
 
-def test_lookups_are_switched_off_for_one(net: Net) -> None:
-    acme = net.partner()
+def test_lookups_are_switched_off_for_one(net: Net, acme: Partner) -> None:
     job = acme.job("+14155552671")["job_id"]
     net.run("org", "set", acme.id, "--lookup", "off")
     net.until(lambda: acme.ask("POST", PATH).status == 403)
@@ -97,8 +92,7 @@ def test_lookups_are_switched_off_for_one(net: Net) -> None:
     acme.post(PATH, {"phone_number": "+14155552671"})
 
 
-def test_one_key_is_one_lookup(net: Net) -> None:
-    acme = net.partner()
+def test_one_key_is_one_lookup(acme: Partner) -> None:
     first = {"phone_number": "+14155552671"}
     acme.post(PATH, first, Idempotency_Key="k-1")
     acme.post(PATH, first, Idempotency_Key="k-1")
@@ -110,16 +104,14 @@ def test_one_key_is_one_lookup(net: Net) -> None:
     acme.get("/v1/wallet")
 
 
-def test_nobody_sees_the_lookup_of_another(net: Net) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+def test_nobody_sees_the_lookup_of_another(acme: Partner, rival: Partner) -> None:
     found = acme.look_up()["meta"]
     rival.get(f"{PATH}/lookups/{found['lookup_id']}")
     rival.get(f"/v1/transactions/{found['charge']['transaction_id']}")
     acme.get(f"/v1/transactions/{found['charge']['transaction_id']}")
 
 
-def test_what_is_erased_is_gone(net: Net) -> None:
-    acme = net.partner()
+def test_what_is_erased_is_gone(net: Net, acme: Partner) -> None:
     lookup = acme.look_up()["meta"]["lookup_id"]
     job = acme.job("+14155552671", "+447400123456")["job_id"]
     link = acme.buy(name="Zoe's phone")["id"]

@@ -168,8 +168,7 @@ def test_operators_move_money(net: Net) -> None:
     net.run("audit", "replay", "--org", acme.id)
 
 
-def test_limits_of_an_organization(net: Net) -> None:
-    acme = net.partner()
+def test_limits_of_an_organization(net: Net, acme: Partner) -> None:
     net.run("org", "set", acme.id, "--spending-limit", "5.51")
     net.until(lambda: acme.data("/v1/account")["limits"]["spending"])
     acme.get("/v1/account")
@@ -190,8 +189,7 @@ def test_limits_of_an_organization(net: Net) -> None:
     net.run("org", "set", acme.id, "--price", "x")
 
 
-def test_the_rate_of_an_organization_is_limited(net: Net) -> None:
-    acme = net.partner()
+def test_the_rate_of_an_organization_is_limited(net: Net, acme: Partner) -> None:
     net.quietly("org", "set", acme.id, "--rate-limit", "3")
     net.until(lambda: early(acme.ask("GET", "/v1/account").headers.get("ratelimit", "")))
     acme.get("/v1/account")

@@ -19,8 +19,7 @@ def own_plans(acme: Partner, *plans: dict[str, object]) -> dict[str, int]:
     return done
 
 
-def test_the_plans_of_the_demo(net: Net) -> None:
-    acme = net.partner()
+def test_the_plans_of_the_demo(acme: Partner) -> None:
     acme.get(PATH)
     for query in (
         "?region=LA",
@@ -40,8 +39,7 @@ def test_the_plans_of_the_demo(net: Net) -> None:
         acme.get(f"{PATH}{query}")
 
 
-def test_one_plan_its_coverage_and_the_regions(net: Net) -> None:
-    acme = net.partner()
+def test_one_plan_its_coverage_and_the_regions(acme: Partner) -> None:
     france = f"{PATH}/{acme.plan('France 5 GB')}"
     europe = f"{PATH}/{acme.plan('sandbox-no-esim')}"
     for path in (france, f"{france}/coverage", europe, f"{PATH}/regions", PATH):
@@ -53,8 +51,7 @@ def test_one_plan_its_coverage_and_the_regions(net: Net) -> None:
     acme.call("DELETE", france)
 
 
-def test_who_sees_which_plan(net: Net) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+def test_who_sees_which_plan(net: Net, acme: Partner, rival: Partner) -> None:
     own_plans(
         acme,
         plan("Own"),
@@ -82,8 +79,7 @@ def test_who_sees_which_plan(net: Net) -> None:
     rival.get(f"{PATH}?country=ES&coverage_type=local")
 
 
-def test_plans_are_imported(net: Net) -> None:
-    acme = net.partner()
+def test_plans_are_imported(net: Net, acme: Partner) -> None:
     own = {"organization_id": acme.id}
     first = [plan("One", **own), plan("Two", **own, cost="2.10", cost_currency="EUR")]
     file = net.file("plans.json", json.dumps({"plans": first}))

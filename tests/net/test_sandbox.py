@@ -1,7 +1,7 @@
 """What partners play in a sandbox: their own time, devices, failures and money."""
 
 from tests.net.house import shared_house
-from tests.net.net import Net, Receiver
+from tests.net.net import Net, Partner, Receiver
 
 LINKS, SANDBOX = "/v1/links", "/v1/sandbox"
 NUMBER = "+14155552671"
@@ -11,8 +11,9 @@ NUMBER = "+14155552671"
 told = shared_house("sandbox", READINGS_REFRESH_S="900", PROVISIONING_DEADLINE_S="4")
 
 
-def test_what_happens_to_a_link(net: Net, receiver: Receiver) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+def test_what_happens_to_a_link(
+    net: Net, receiver: Receiver, acme: Partner, rival: Partner
+) -> None:
     hook = acme.ask("POST", "/v1/webhooks", {"url": f"{receiver.url}/link"}).data
     link, others = acme.buy(), rival.buy()
     one, play = f"{LINKS}/{link['id']}", f"{SANDBOX}/links/{link['id']}"
@@ -41,8 +42,9 @@ def test_what_happens_to_a_link(net: Net, receiver: Receiver) -> None:
     acme.post(play, {"action": "install"})
 
 
-def test_time_passes_for_one_partner(net: Net, receiver: Receiver) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+def test_time_passes_for_one_partner(
+    net: Net, receiver: Receiver, acme: Partner, rival: Partner
+) -> None:
     hook = acme.ask("POST", "/v1/webhooks", {"url": f"{receiver.url}/clock"}).data
     acme.buy(), rival.buy()
     acme.post(f"{SANDBOX}/clock", {"hours": 24 * 29 + 12})  # Used up; it ends within a day.
@@ -56,8 +58,7 @@ def test_time_passes_for_one_partner(net: Net, receiver: Receiver) -> None:
     acme.get(f"{SANDBOX}?link_id=1")
 
 
-def test_what_is_scripted_fails_and_nothing_else(net: Net) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+def test_what_is_scripted_fails_and_nothing_else(acme: Partner, rival: Partner) -> None:
     failures, lookup = f"{SANDBOX}/failures", f"/number-lookup?phone_number=%2B{NUMBER[1:]}"
     acme.call("PUT", failures, {"operation": "lookup", "failure": "unavailable"})
     rival.post(lookup)
@@ -109,8 +110,7 @@ def test_a_sandbox_begins_anew(net: Net) -> None:
     assert net.quietly("audit", "verify")["ok"]
 
 
-def test_requests_are_refused_before_they_begin(net: Net) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+def test_requests_are_refused_before_they_begin(acme: Partner, rival: Partner) -> None:
     failures, plan = f"{SANDBOX}/failures", acme.plan("Germany 3 GB")
     script = {"operation": "request", "failure": "rate_limited", "attempts": 2}
     acme.ask("PUT", failures, script)
@@ -128,8 +128,7 @@ def test_requests_are_refused_before_they_begin(net: Net) -> None:
     acme.call("PUT", failures, {**script, "failure": "no_esim"})
 
 
-def test_a_network_refuses_to_change_a_link(net: Net) -> None:
-    acme = net.partner()
+def test_a_network_refuses_to_change_a_link(acme: Partner) -> None:
     one, script = f"{LINKS}/{acme.buy()['id']}", {"operation": "change", "failure": "refused"}
     acme.ask("PUT", f"{SANDBOX}/failures", {**script, "attempts": 2})
     acme.post(f"{one}/suspend")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.net.document import digests
-from tests.net.net import Net
+from tests.net.net import Net, Partner
 from tests.net.recording import told_headers
 
 pytestmark = pytest.mark.any_database
@@ -40,8 +40,7 @@ def test_routes_and_methods_that_are_not_there(net: Net) -> None:
     acme.call("HEAD", "/nowhere")
 
 
-def test_bodies_and_their_types(net: Net) -> None:
-    acme = net.partner()
+def test_bodies_and_their_types(acme: Partner) -> None:
     bulk = "/number-lookup/bulk"
     acme.post(bulk, body="{} {}", Content_Type="application/json")
     acme.post(bulk, body='{"phone_numbers": [NaN]}', Content_Type="application/json")
@@ -57,8 +56,7 @@ def test_bodies_and_their_types(net: Net) -> None:
     acme.call("GET", "/v1/wallet", body="x", Content_Type="text/plain")
 
 
-def test_request_ids_and_compression(net: Net) -> None:
-    acme = net.partner()
+def test_request_ids_and_compression(acme: Partner) -> None:
     acme.get("/v1/wallet", X_Request_Id="my-id-1")
     acme.get("/v1/wallet", X_Request_Id="none")
     acme.get("/v1/wallet", X_Request_Id="+14155552671")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.net.house import shared_house
-from tests.net.net import Net
+from tests.net.net import Net, Partner
 from tests.net.test_plans import own_plans
 from tests.plan_files import plan as offered
 
@@ -38,8 +38,7 @@ def net(net: Net) -> Net:
     return net
 
 
-def test_lookups_are_off_for_all(net: Net) -> None:
-    acme = net.partner()
+def test_lookups_are_off_for_all(net: Net, acme: Partner) -> None:
     net.stranger().get("/number-lookup/health")
     acme.post("/number-lookup", {"phone_number": "+14155552671"})
     acme.post("/number-lookup/bulk", {"phone_numbers": ["+14155552671"]})
@@ -47,8 +46,7 @@ def test_lookups_are_off_for_all(net: Net) -> None:
     acme.get("/v1/account")
 
 
-def test_no_base_plan_is_configured(net: Net) -> None:
-    acme = net.partner()
+def test_no_base_plan_is_configured(net: Net, acme: Partner) -> None:
     plan = acme.plan("Germany 3 GB")
     acme.get(f"/v1/plans/{plan}")
     acme.post("/v1/links", {"plan_id": plan})
@@ -79,8 +77,7 @@ def test_paths_and_urls(net: Net) -> None:
     acme.get("/v1/statements/2026-03", Accept="text/html")
 
 
-def test_a_held_copy(net: Net) -> None:
-    acme = net.partner()
+def test_a_held_copy(net: Net, acme: Partner) -> None:
     net.run("installation", "hold")
     net.until(lambda: net.stranger().ask("GET", "/readyz").json.get("held"))
     net.stranger().get("/readyz")

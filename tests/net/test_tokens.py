@@ -33,8 +33,7 @@ def credentials(partner: Partner) -> dict[str, str]:
     }
 
 
-def test_a_client_gets_a_token(net: Net) -> None:
-    acme = net.partner()
+def test_a_client_gets_a_token(net: Net, acme: Partner) -> None:
     ask(acme, **credentials(acme))
     ask(acme, **credentials(acme), scope="wallet links")
     pair = base64.b64encode(f"{acme.client_id}:{acme.secret}".encode()).decode()
@@ -46,8 +45,7 @@ def test_a_client_gets_a_token(net: Net) -> None:
     net.note("what the token says", *(json.dumps(net.masks.tree(part), indent=1) for part in parts))
 
 
-def test_errors_of_the_token_operation_have_the_shape_of_oauth(net: Net) -> None:
-    acme = net.partner()
+def test_errors_of_the_token_operation_have_the_shape_of_oauth(net: Net, acme: Partner) -> None:
     given = credentials(acme)
     ask(acme, **given | {"client_secret": "cls_wrong"})
     ask(acme, **given | {"client_id": "cl_nobody"})
@@ -66,8 +64,7 @@ def test_errors_of_the_token_operation_have_the_shape_of_oauth(net: Net) -> None
     nobody.get("/auth/token")
 
 
-def test_repeated_wrong_secrets_slow_a_client_down(net: Net) -> None:
-    acme = net.partner()
+def test_repeated_wrong_secrets_slow_a_client_down(net: Net, acme: Partner) -> None:
     wrong = credentials(acme) | {"client_secret": "cls_wrong"}
     for _ in range(5):
         reply = net.ask("POST", "/auth/token", {"Content-Type": FORM}, urlencode(wrong).encode())
@@ -76,8 +73,7 @@ def test_repeated_wrong_secrets_slow_a_client_down(net: Net) -> None:
     ask(acme, **credentials(acme))
 
 
-def test_who_is_not_let_in(net: Net) -> None:
-    acme = net.partner()
+def test_who_is_not_let_in(acme: Partner) -> None:
     acme.get("/v1/wallet", Authorization="none")
     acme.get("/v1/wallet", Authorization="Basic eDp5")
     acme.get("/v1/wallet", Authorization="Bearer")
@@ -98,8 +94,7 @@ def test_who_is_not_let_in(net: Net) -> None:
     acme.get("/v1/wallet", Authorization=f"Bearer {narrow}")
 
 
-def test_a_token_ends_and_so_does_a_revoked_client(net: Net) -> None:
-    acme = net.partner()
+def test_a_token_ends_and_so_does_a_revoked_client(net: Net, acme: Partner) -> None:
     acme.get("/v1/wallet")
     net.run("client", "revoke", acme.client_id)
     net.until(lambda: acme.ask("GET", "/v1/wallet").status == 401)
@@ -107,8 +102,7 @@ def test_a_token_ends_and_so_does_a_revoked_client(net: Net) -> None:
     ask(acme, **credentials(acme))
 
 
-def test_a_secret_is_rotated(net: Net) -> None:
-    acme = net.partner()
+def test_a_secret_is_rotated(net: Net, acme: Partner) -> None:
     newer = net.run("client", "rotate-secret", acme.client_id)
     ask(acme, **credentials(acme))
     ask(acme, **credentials(acme) | {"client_secret": newer["client_secret"]})
@@ -117,8 +111,9 @@ def test_a_secret_is_rotated(net: Net) -> None:
     ask(acme, **credentials(acme) | {"client_secret": newest["client_secret"]})
 
 
-def test_a_partner_renews_and_deletes_clients_of_its_own(net: Net) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+def test_a_partner_renews_and_deletes_clients_of_its_own(
+    net: Net, acme: Partner, rival: Partner
+) -> None:
     acme.get("/v1/account/clients")
     made = net.run("client", "create", "--org", acme.id, "--scope", "clients", "--scope", "wallet")
     keys = Partner(net, "keys", made, acme.id)
@@ -147,8 +142,7 @@ def test_a_partner_renews_and_deletes_clients_of_its_own(net: Net) -> None:
     net.run("client", "create", "--m2m", "--scope", "clients")
 
 
-def test_an_organization_is_suspended_and_comes_back(net: Net) -> None:
-    acme = net.partner()
+def test_an_organization_is_suspended_and_comes_back(net: Net, acme: Partner) -> None:
     for status, answer in (("suspended", 403), ("active", 200), ("inactive", 403)):
         net.run("org", "set", acme.id, "--status", status)
         net.until(lambda answer=answer: acme.ask("GET", "/v1/wallet").status == answer)
@@ -156,8 +150,7 @@ def test_an_organization_is_suspended_and_comes_back(net: Net) -> None:
         ask(acme, **credentials(acme))
 
 
-def test_a_machine_names_the_organization_that_it_acts_for(net: Net) -> None:
-    acme = net.partner()
+def test_a_machine_names_the_organization_that_it_acts_for(net: Net, acme: Partner) -> None:
     machine = Partner(net, "machine", net.run("client", "create", "--m2m"), "")
     machine.get("/v1/wallet", X_Organization_Id=acme.id)
     machine.get("/v1/wallet")
@@ -169,8 +162,7 @@ def test_a_machine_names_the_organization_that_it_acts_for(net: Net) -> None:
     ask(machine, **credentials(machine))
 
 
-def test_a_client_without_all_scopes(net: Net) -> None:
-    acme = net.partner()
+def test_a_client_without_all_scopes(net: Net, acme: Partner) -> None:
     made = net.run("client", "create", "--org", acme.id, "--scope", "lookup", "--scope", "plans")
     narrow = Partner(net, "narrow", made, acme.id)
     ask(narrow, **credentials(narrow))

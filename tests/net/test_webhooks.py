@@ -1,6 +1,6 @@
 """Webhooks: endpoints, and what is sent to them."""
 
-from tests.net.net import Net, Receiver
+from tests.net.net import Net, Partner, Receiver
 from tests.net.test_plans import own_plans
 from tests.plan_files import plan
 
@@ -9,8 +9,7 @@ EVENTS = "/v1/events"
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 
 
-def test_an_endpoint_is_made_changed_and_deleted(net: Net) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+def test_an_endpoint_is_made_changed_and_deleted(acme: Partner, rival: Partner) -> None:
     made = acme.post(PATH, {"url": "https://hooks.example/a", "description": "the first"}).data
     acme.post(PATH, {"url": "https://hooks.example/b", "events": ["job.finished", "link.failed"]})
     acme.get(PATH)
@@ -37,8 +36,7 @@ def test_an_endpoint_is_made_changed_and_deleted(net: Net) -> None:
     acme.get(PATH)
 
 
-def test_inputs_that_are_refused(net: Net) -> None:
-    acme = net.partner()
+def test_inputs_that_are_refused(acme: Partner) -> None:
     for body in (
         {},
         {"url": "hooks.example"},
@@ -56,8 +54,7 @@ def test_inputs_that_are_refused(net: Net) -> None:
         acme.call("GET" if path in {"", "/deliveries"} else "POST", f"{PATH}/{MISSING}{path}")
 
 
-def test_one_key_is_one_endpoint(net: Net) -> None:
-    acme = net.partner()
+def test_one_key_is_one_endpoint(acme: Partner) -> None:
     body = {"url": "https://hooks.example/a"}
     acme.post(PATH, body, Idempotency_Key="k-1")
     acme.post(PATH, body, Idempotency_Key="k-1")
@@ -81,8 +78,7 @@ def test_what_is_told_of_jobs_and_money(net: Net, receiver: Receiver) -> None:
     acme.get(f"{PATH}/{made['id']}/deliveries?per_page=0")
 
 
-def test_what_is_told_of_links(net: Net, receiver: Receiver) -> None:
-    acme = net.partner()
+def test_what_is_told_of_links(net: Net, receiver: Receiver, acme: Partner) -> None:
     sponsor = [{"id": "sp-atlas", "name": "Atlas", "color": "#1F6FEB"}]
     own_plans(
         acme, plan("failing", provider_plan_id="sandbox-no-endpoint", sponsor_profiles=sponsor)
@@ -140,8 +136,7 @@ def test_types_are_told_where_they_are_named(net: Net, receiver: Receiver) -> No
     receiver.record(net, "/named", 12, made["secret"])
 
 
-def test_a_secret_is_rotated_and_both_sign(net: Net, receiver: Receiver) -> None:
-    acme = net.partner()
+def test_a_secret_is_rotated_and_both_sign(net: Net, receiver: Receiver, acme: Partner) -> None:
     made = acme.ask("POST", PATH, {"url": f"{receiver.url}/two"}).data
     newer = acme.post(f"{PATH}/{made['id']}/rotate-secret").data
     acme.post(f"{PATH}/{made['id']}/test")
@@ -149,9 +144,8 @@ def test_a_secret_is_rotated_and_both_sign(net: Net, receiver: Receiver) -> None
 
 
 def test_a_delivery_that_fails_is_repeated_and_sent_again_by_hand(
-    net: Net, receiver: Receiver
+    net: Net, receiver: Receiver, acme: Partner
 ) -> None:
-    acme = net.partner()
     made = acme.ask("POST", PATH, {"url": f"{receiver.url}/down"}).data
     one = f"{PATH}/{made['id']}"
     receiver.status = 500
@@ -201,8 +195,9 @@ def test_events_are_pulled(net: Net) -> None:
         acme.get(f"{EVENTS}?{query}")
 
 
-def test_deliveries_are_read_and_sent_again(net: Net, receiver: Receiver) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+def test_deliveries_are_read_and_sent_again(
+    net: Net, receiver: Receiver, acme: Partner, rival: Partner
+) -> None:
     made = acme.ask("POST", PATH, {"url": f"{receiver.url}/again"}).data
     one = f"{PATH}/{made['id']}"
     told = acme.ask("POST", f"{one}/test").data["delivery_id"]
@@ -223,8 +218,7 @@ def test_deliveries_are_read_and_sent_again(net: Net, receiver: Receiver) -> Non
     acme.post(f"{one}/redeliver", since)
 
 
-def test_a_redirect_is_no_delivery(net: Net, receiver: Receiver) -> None:
-    acme = net.partner()
+def test_a_redirect_is_no_delivery(net: Net, receiver: Receiver, acme: Partner) -> None:
     made = acme.ask("POST", PATH, {"url": f"{receiver.url}/moved"}).data
     listed = f"{PATH}/{made['id']}/deliveries"
     receiver.status = 302
@@ -233,8 +227,7 @@ def test_a_redirect_is_no_delivery(net: Net, receiver: Receiver) -> None:
     acme.get(listed)
 
 
-def test_an_endpoint_that_is_gone_is_disabled(net: Net, receiver: Receiver) -> None:
-    acme = net.partner()
+def test_an_endpoint_that_is_gone_is_disabled(net: Net, receiver: Receiver, acme: Partner) -> None:
     made = acme.ask("POST", PATH, {"url": f"{receiver.url}/gone"}).data
     one, listed = f"{PATH}/{made['id']}", f"{PATH}/{made['id']}/deliveries"
     receiver.status = 410
