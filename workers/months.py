@@ -112,14 +112,14 @@ class MonthEnd:
         self._log = log
         self._cut_off = cut_off
         self._done = ""  # The month that is open.
+        self._first = ""  # That of the first wallet, as soon as there is one.
+        self._searched = 0  # There is none up to this position: the log may be long and have none.
 
     def run(self) -> int:
         """Close at most MONTHS_MAX months that are over; return how many were closed."""
         now = self._cut_off.shared_clock()
         open_month = month_of(now - SETTLES_AFTER)
-        if self._done == open_month:
-            return 0
-        if self._cut_off.is_doubted():
+        if self._done == open_month or self._cut_off.is_doubted():
             return 0
         months = [*islice(self._not_closed(open_month), MONTHS_MAX)]
         closed = sum(self._close(month, Cause(now, f"month-{month}")) for month in months)
@@ -146,11 +146,9 @@ class MonthEnd:
             raise NotPossible(message)
         following = next(self._not_closed(month_of(now)), None)
         if following != month:
-            if following is None or month < following:
-                message = f"month {month} is closed, or before the first wallet"
-            else:
-                message = f"months are closed in their order: {following} comes first"
-            raise NotPossible(message)
+            over = f"month {month} is closed, or before the first wallet"
+            early = f"months are closed in their order: {following} comes first"
+            raise NotPossible(over if following is None or month < following else early)
         self._cut_off.confirm()  # First, for a month that is closed is refused.
         self._log.append(Month.close(month, cause))
 
@@ -161,9 +159,11 @@ class MonthEnd:
 
     def _not_closed(self, open_month: str) -> Iterator[str]:
         """Yield the months since the first wallet that are over and not closed, oldest first."""
-        opened = self._log.first(Wallet.Opened)
-        first = open_month if opened is None else month_of(opened.timestamp)
-        for month in months_before(first, open_month):
+        if not self._first:
+            head, opened = self._log.head(), self._log.first(Wallet.Opened, after=self._searched)
+            self._first = "" if opened is None else month_of(opened.timestamp)
+            self._searched = head
+        for month in months_before(self._first or open_month, open_month):
             if self._log.find(Month, Month.id_of(month)) is None:
                 yield month
 

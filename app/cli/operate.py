@@ -112,7 +112,7 @@ def revoke(session: Session, key: str, *, yes: bool) -> Row:
     if row["state"] in {"signing", "newest"}:
         _renew(session, kind)
     if row["state"] != "revoked":  # Else it was killed, and its file is left.
-        # It authorizes again, so that their own key is under the newest pepper. First, for REDO_DIR.
+        # It authorizes again, so that their key is under the newest pepper; first, for REDO_DIR.
         session.record_act("key.revoked", f"{kind} {kid}")
     store.revoke(key_id)
     return {**row, "state": "revoked", **ends}

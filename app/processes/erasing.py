@@ -197,8 +197,7 @@ def _parts(pieces: Sequence[Piece]) -> Iterator[list[Part]]:
     for start in range(0, len(pieces), PIECES_MAX):
         streams: dict[str, list[UUID]] = {}
         for piece in pieces[start : start + PIECES_MAX]:
-            mine = streams.setdefault(piece.key, [])
-            mine += [piece.id] if piece.id is not None else []
+            streams.setdefault(piece.key, []).extend([piece.id] if piece.id else [])
         yield [Part(key, mine or None) for key, mine in streams.items()]
 
 

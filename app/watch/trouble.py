@@ -12,6 +12,7 @@ from domain.errors import ClockOff, Conflict, InstallationHeld, ServiceUnavailab
 
 NOT_MIGRATED = "the tables of this installation are not up to date; run: python -m app migrate"
 RESTORE = "move what is there away, then restore it from a backup, or begin anew"
+RIGHTS = "the `migrate` of the owner with SERVICE_ROLE gives the service its rights"
 NO_ROOM = "the process has no room for more, or a race did not end; the database has not failed"
 
 REFUSAL = "FATAL:"  # PostgreSQL begins with it when it refuses a connection.
@@ -41,10 +42,10 @@ def trouble_of(error: BaseException, location: str) -> str:
     if REFUSAL in said:
         return f"the database {location} refuses: {said.partition(REFUSAL)[2].strip()}"
     if state is None and not hasattr(root, "sqlite_errorcode"):
-        # One line per host.
-        text = "; ".join(line.strip() for line in lines) or type(root).__name__
+        text = "; ".join(line.strip() for line in lines) or type(root).__name__  # One per host.
         return f"the database {location} cannot be reached: {text}"
-    return f"the database {location} says: {said}"
+    more = f"; {RIGHTS}" if state == "42501" or said.startswith('role "') else ""
+    return f"the database {location} says: {said}{more}"
 
 
 def _root(error: BaseException) -> BaseException:

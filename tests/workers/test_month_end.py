@@ -71,10 +71,17 @@ def test_months_that_are_over_for_long_and_not_closed_are_counted(process: Proce
     assert scrape(process, "clock")["months_overdue"] == 0
 
 
-def test_before_the_first_wallet_there_is_nothing_to_close(process: Process) -> None:
+def test_before_the_first_wallet_there_is_nothing_to_close_and_no_event_is_looked_at_twice(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.organization("")
+    log, looks = process.log, list[dict[str, int]]()
+    first, head = log.first, log.head()
+    monkeypatch.setattr(log, "first", lambda *of, **how: looks.append(how) or first(*of, **how))
     for now in ("2026-02-10", "2026-03-10"):
         process.time.now = moment(now)
         assert process.month_end.run() == 0
+    assert looks == [{"after": 0}, {"after": head}]
     process.organization()
     process.time.now = moment("2026-04-10")
     process.month_end.run()
@@ -83,12 +90,9 @@ def test_before_the_first_wallet_there_is_nothing_to_close(process: Process) -> 
 
 def test_a_clock_that_is_set_back_closes_nothing_twice(process: Process) -> None:
     process.organization()
-    process.time.now = DUE
-    process.month_end.run()
-    process.time.now = moment("2026-01-20")
-    assert process.month_end.run() == 0
-    process.time.now = DUE
-    assert process.month_end.run() == 0
+    for now, count in ((DUE, 1), (moment("2026-01-20"), 0), (DUE, 0)):
+        process.time.now = now
+        assert process.month_end.run() == count
     assert closed(process) == ["2026-01"]
 
 

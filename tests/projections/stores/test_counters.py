@@ -22,8 +22,6 @@ NUMBER = "+15005550004"
 PER_S, BURST = 10.0, 3
 THREADS = 12
 T = TypeVar("T")
-
-
 process = timed
 
 

@@ -118,7 +118,11 @@ def test_the_service_works_and_cannot_change_events(served: Installation) -> Non
 
 def test_a_role_that_comes_later_keeps_no_migration_waiting(roles: Roles, tmp_path: Path) -> None:
     made = Installation(tmp_path, DATABASE_URL=roles.url_of(roles.owner))
-    made.environment["SERVICE_ROLE"] = roles.service
+    for role in (roles.service, "misspelt"):
+        made.environment |= {"DATABASE_URL": roles.url_of(roles.service), "SERVICE_ROLE": role}
+        assert "`migrate` of the owner with SERVICE_ROLE" in str(what_is_missing(made.process()))
+    own = {"DATABASE_URL": roles.url_of(roles.owner), "SERVICE_ROLE": roles.service}
+    made.environment |= own
     release = made.process()
     assert release.gate.query() is not None
     assert wait_until_reached(release, Event())

@@ -22,8 +22,6 @@ from tests.workers.fees import clock_at, moment
 STATEMENTS, USAGE = "/v1/statements", "/v1/usage"
 NUMBER, DOWN = "+971508245915", "+15005550001"
 CHECKPOINT = "log.example\n3\nabc=\n\n— log.example x<y>\n"
-
-
 clock = clock_at("2026-01-20", scope="module")
 
 
