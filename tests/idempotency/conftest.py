@@ -33,7 +33,7 @@ def installation(
 
 @pytest.fixture
 def make(installation: Installation, kind: type[Operation] | None) -> Iterator[Make]:
-    """Make organizations that ask for the operation."""
+    """Make organizations that ask for the operation; at the end their log is right."""
     made: list[Operation] = []
 
     def make_one(
@@ -46,6 +46,7 @@ def make(installation: Installation, kind: type[Operation] | None) -> Iterator[M
 
     yield make_one
     for each in made:
+        each.check()
         each.close()
 
 

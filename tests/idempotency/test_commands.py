@@ -84,7 +84,6 @@ def test_the_first_outcome_comes_again_whatever_has_changed_and_any_other_reques
         for process in (operation.process, operation.other):
             assert operation.ask(process=process) == first.again
     assert (operation.made, operation.asked) == (1, asked)
-    operation.check()
 
 
 @on_one_database
@@ -115,7 +114,6 @@ def test_what_cannot_be_paid_asks_nobody_and_frees_its_key(
     operation.buyer.pay_in(kind.cost_micros - micros)
     told = operation.ask(body=1)
     assert (told.id, told.replayed) == (operation.stream(), False)  # No attempt was used up.
-    operation.check()
 
 
 @on_one_database
@@ -135,7 +133,6 @@ def test_a_failure_that_kept_nothing_frees_its_key_for_any_request(
     with pytest.raises(IdempotencyKeyReused):
         operation.ask(body=1 - body)
     assert operation.buyer.balance_micros == TEN_MICROS - operation.cost_micros
-    operation.check()
 
 
 @of(EVERY, known=[Swap])
@@ -153,7 +150,6 @@ def test_twelve_who_race_with_one_key_pay_once_and_get_one_outcome(
     assert len({each.id for each in told}) == 1
     assert operation.made == 1
     assert operation.buyer.balance_micros == before - operation.cost_micros
-    operation.check()
 
 
 @of(EVERY, known=SAME_COMMIT)
@@ -166,7 +162,6 @@ def test_of_two_requests_that_race_with_one_key_one_is_refused(operation: Operat
     refused = [each for each in outcomes if isinstance(each, IdempotencyKeyReused)]
     assert (len(told), len(refused)) == (4, 4), outcomes
     assert (len({each.id for each in told}), operation.made) == (1, 1)
-    operation.check()
 
 
 @on_one_database
@@ -188,7 +183,6 @@ def test_twins_of_a_request_under_way_get_its_outcome_and_another_is_refused_at_
     assert not told.replayed
     assert [each.result(PATIENCE_S) for each in twins] == [told.again] * 3
     assert operation.made == 1
-    operation.check()
 
 
 @on_one_database
@@ -206,7 +200,6 @@ def test_twins_of_a_request_that_fails_get_its_failure_and_begin_nothing(
     assert len({str(each.details) for each in told}) == 1  # type: ignore[union-attr]  # all refusals
     assert operation.made == 1
     assert operation.buyer.balance_micros == TEN_MICROS
-    operation.check()
 
 
 @on_one_database
@@ -252,7 +245,6 @@ def test_a_twin_that_is_first_after_our_look_gives_us_its_outcome(make: Make, ca
     overtaken(operation.process, twin)
     assert operation.ask() == firsts[0].again
     assert operation.made == 1
-    operation.check()
 
 
 @of(EVERY, known=SAME_COMMIT)
@@ -265,7 +257,6 @@ def test_another_request_that_is_first_after_our_look_keeps_the_key(operation: O
         operation.ask()
     assert operation.ask(body=1) == firsts[0].again
     assert operation.made == 1
-    operation.check()
 
 
 @on_one_database
@@ -313,7 +304,6 @@ def test_a_commit_whose_reply_was_lost_is_found_by_the_same_key(
         assert (told.id, told.replayed) == (operation.stream(), True)
     assert operation.made == 1
     assert operation.buyer.balance_micros == TEN_MICROS - operation.cost_micros
-    operation.check()
 
 
 def begin_and_die(operation: Operation, patch: pytest.MonkeyPatch) -> None:
@@ -341,7 +331,6 @@ def test_what_a_dead_process_has_begun_is_found_by_the_same_key(
     told = operation.ask(process=operation.other)
     assert (told.id, told.replayed, operation.made) == (operation.stream(), True, 1)
     assert operation.buyer.balance_micros == TEN_MICROS - operation.cost_micros
-    operation.check()
 
 
 @on_one_database
@@ -362,7 +351,6 @@ def test_what_a_dead_process_left_undone_is_given_up_once_its_deadline_has_passe
     assert operation.buyer.balance_micros == TEN_MICROS
     operation.buyer.hire()
     assert operation.ask().id == operation.stream(KEY, 2)
-    operation.check()
 
 
 @on_one_database

@@ -61,7 +61,6 @@ def test_a_twin_of_a_lookup_that_fails_asks_for_itself(operation: LeasedLookup) 
         first.result(PATIENCE_S)
     assert not twin.result(PATIENCE_S).replayed
     assert (operation.asked, operation.made) == (2, 1)
-    operation.check()
 
 
 @of([LeasedLookup])
@@ -79,7 +78,6 @@ def test_a_lease_of_a_slow_process_lapses_and_costs_no_second_charge(
     gate.open()
     assert first.result(PATIENCE_S) == operation.ask() == faster.again
     assert (operation.asked, operation.made) == (2, 1)
-    operation.check()
 
 
 def test_a_lease_outlasts_every_wait_for_it() -> None:
@@ -107,7 +105,6 @@ def test_a_failed_change_of_which_something_was_applied_is_bound_to_its_key(
         operation.ask(body=1)
     assert operation.process.log.head() == head
     assert operation.buyer.balance_micros == TEN_MICROS
-    operation.check()
 
 
 @of([Swap])
@@ -127,7 +124,6 @@ def test_twins_of_a_change_that_has_done_something_are_bound_to_its_failure(
         assert failure.is_bound
         assert failure.details == told.details
     assert operation.made == 1
-    operation.check()
 
 
 @of([TopUp])
@@ -159,7 +155,6 @@ def test_a_twin_that_finds_the_link_busy_with_its_own_change_gets_the_outcome_in
     assert told.value.details == {"reason": LATE, "refunded": "4.00", "removed": [], "added": []}
     assert operation.buyer.link(operation.link.id).open_change == operation.stream()
     gate.open()
-    operation.check()
 
 
 @of([Swap])
@@ -183,4 +178,3 @@ def test_a_removal_that_was_done_after_all_binds_its_key(make: Make, patience: P
         assert bound.value.is_bound
         assert bound.value.details == told.details
     assert buyer.balance_micros == TEN_MICROS
-    operation.check()

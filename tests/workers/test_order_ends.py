@@ -20,6 +20,11 @@ from tests.workers.order_lab import OrderLab, Orders
 pytestmark = pytest.mark.any_database
 
 
+@pytest.fixture
+def lab(orders: Orders) -> OrderLab:
+    return orders()
+
+
 def holder(lab: OrderLab, link: Link) -> object:
     assert link.iccid is not None
     return lab.process.log.get(Esim, Esim.id_of(link.network, link.iccid)).link_id
@@ -31,8 +36,7 @@ def far(lab: OrderLab) -> SellingByOrder:
     return network
 
 
-def test_an_ended_link_is_suspended_with_nothing_on_it_and_keeps_its_esim(orders: Orders) -> None:
-    lab = orders()
+def test_an_ended_link_is_suspended_with_nothing_on_it_and_keeps_its_esim(lab: OrderLab) -> None:
     link = lab.create()
     lab.change(link.id, add=["t1"])
     assert lab.finish(link.id, "end").state == "ended"
@@ -41,8 +45,7 @@ def test_an_ended_link_is_suspended_with_nothing_on_it_and_keeps_its_esim(orders
     assert holder(lab, link) == link.id
 
 
-def test_what_the_network_does_not_take_off_stays_on_a_suspended_esim(orders: Orders) -> None:
-    lab = orders()
+def test_what_the_network_does_not_take_off_stays_on_a_suspended_esim(lab: OrderLab) -> None:
     link = lab.create()
     lab.change(link.id, add=["t1"])
     lab.network.before("remove_plan", Rejected("no"))
@@ -52,8 +55,7 @@ def test_what_the_network_does_not_take_off_stays_on_a_suspended_esim(orders: Or
     assert lab.finish(lab.create().id, "end").state == "ended"
 
 
-def test_a_network_that_ends_nothing_is_not_called(orders: Orders) -> None:
-    lab = orders()
+def test_a_network_that_ends_nothing_is_not_called(lab: OrderLab) -> None:
     far(lab).capabilities = frozenset()
     link = lab.create()
     lab.network.calls.clear()
@@ -64,10 +66,9 @@ def test_a_network_that_ends_nothing_is_not_called(orders: Orders) -> None:
 
 @pytest.mark.parametrize("why", ["revoked", "stopped"])
 def test_a_link_whose_esim_is_of_no_use_at_its_network_can_be_ended(
-    orders: Orders, why: str
+    lab: OrderLab, why: str
 ) -> None:
     """Somebody has revoked it there, or stopped it; else its fee would fall due for ever."""
-    lab = orders()
     link = lab.create()
     if why == "revoked":
         lab.network.before("suspend", NoSuchEndpoint())
@@ -79,8 +80,7 @@ def test_a_link_whose_esim_is_of_no_use_at_its_network_can_be_ended(
 
 
 @pytest.mark.parametrize("after_s", [4, 5])  # Then a worker settles it, before the request.
-def test_a_cancelled_esim_is_given_back_and_free_again(orders: Orders, after_s: int) -> None:
-    lab = orders()
+def test_a_cancelled_esim_is_given_back_and_free_again(lab: OrderLab, after_s: int) -> None:
     lab.network.after("take_back", lambda: lab.sweep(after_s))
     lab.book.resells = True
     link = lab.finish(lab.create().id, "cancel")
@@ -127,8 +127,7 @@ def test_what_the_network_takes_back_without_our_money_is_cancelled(orders: Orde
     lab.is_odd = True  # A plan is gone from there.
 
 
-def test_a_network_that_is_not_configured_ends_nothing(orders: Orders) -> None:
-    lab = orders()
+def test_a_network_that_is_not_configured_ends_nothing(lab: OrderLab) -> None:
     link = lab.create()
     lab.process.networks._configured = {"other": far(lab)}  # type: ignore[assignment]  # noqa: SLF001  # It was configured.
     with pytest.raises(ProvisioningError):
@@ -139,8 +138,7 @@ def test_a_network_that_is_not_configured_ends_nothing(orders: Orders) -> None:
     assert lab.finish(link.id, "end").state == "ended"
 
 
-def test_a_link_that_was_taken_over_goes_back_to_its_network(orders: Orders) -> None:
-    lab = orders()
+def test_a_link_that_was_taken_over_goes_back_to_its_network(lab: OrderLab) -> None:
     bought, plans = lab.book.buy(ProviderPlan("eu-1", 1_000, 7)), [lab.plan(), uuid4()]
     terms = {plans[0]: lab.offer(lab.organization_id, plans[0])}
     terms[plans[1]] = structs.replace(terms[plans[0]], network="another")

@@ -20,6 +20,11 @@ from tests.workers.order_lab import OrderLab, Orders
 pytestmark = pytest.mark.any_database
 
 
+@pytest.fixture
+def lab(orders: Orders) -> OrderLab:
+    return orders()
+
+
 def lose(lab: OrderLab, *, done: bool = True) -> Link:
     """Ask for a link whose order gets no reply."""
     arm(lab.network, "order", UNKNOWN["unknown, done" if done else "unknown, not done"])
@@ -30,8 +35,7 @@ def until_called(lab: OrderLab, seconds: float = 5) -> None:
     lab.clock.forward(seconds=seconds)
 
 
-def test_an_order_is_paid_for_before_it_is_placed_and_brings_its_esim(orders: Orders) -> None:
-    lab = orders()
+def test_an_order_is_paid_for_before_it_is_placed_and_brings_its_esim(lab: OrderLab) -> None:
     link = lab.create()
     (bought,) = lab.book.orders
     assert (link.stage, link.iccid, link.endpoint_id) == (Stage.ACTIVE, *[bought.order.iccid] * 2)
@@ -49,8 +53,7 @@ def test_an_order_is_paid_for_before_it_is_placed_and_brings_its_esim(orders: Or
     assert costs == [bought.order.cost]
 
 
-def test_a_price_is_told_without_a_call(orders: Orders) -> None:
-    lab = orders()
+def test_a_price_is_told_without_a_call(lab: OrderLab) -> None:
     wanted = LinkRequest(lab.organization_id, lab.plan(price="4.00"), None, None)
     command = replace(lab.process.link_create, offers=lab.offer)
     plan, left_micros = command.quote(wanted, lab.process.cause())
@@ -59,9 +62,8 @@ def test_a_price_is_told_without_a_call(orders: Orders) -> None:
 
 
 def test_a_refusal_of_the_wallet_does_not_fail_a_link_that_another_has_ordered(
-    orders: Orders,
+    lab: OrderLab,
 ) -> None:
-    lab = orders()
     late, link_id = lab.other_process(), lab.request()
 
     def refuse(*_: object) -> int:
@@ -75,8 +77,7 @@ def test_a_refusal_of_the_wallet_does_not_fail_a_link_that_another_has_ordered(
     assert lab.link(link_id).stage is Stage.ACTIVE
 
 
-def test_a_lost_order_is_adopted_only_after_its_time_out(orders: Orders) -> None:
-    lab = orders()
+def test_a_lost_order_is_adopted_only_after_its_time_out(lab: OrderLab) -> None:
     link = lose(lab)
     for _ in range(4):
         until_called(lab, 1)
@@ -104,8 +105,7 @@ def test_a_network_that_keeps_our_reference_is_asked_at_once_though_its_clock_is
     lab.is_odd = True  # One order is somebody's.
 
 
-def test_an_order_that_never_happened_is_repeated_once_that_is_certain(orders: Orders) -> None:
-    lab = orders()
+def test_an_order_that_never_happened_is_repeated_once_that_is_certain(lab: OrderLab) -> None:
     link = lab.request(deadline_s=120)
     arm(lab.network, "order", UNKNOWN["unknown, not done"])
     began = lab.clock()
@@ -139,9 +139,8 @@ def test_what_appears_after_the_refund_goes_back_or_is_an_incident(
     assert ("is left over: nobody has it" in caplog.text) == (not takes_back)
 
 
-def test_equal_orders_are_interchangeable_and_what_is_left_goes_back(orders: Orders) -> None:
+def test_equal_orders_are_interchangeable_and_what_is_left_goes_back(lab: OrderLab) -> None:
     """The first link takes the order of the second, whose reply then names a taken ICCID."""
-    lab = orders()
     lags = iter([SHOWN_LATE, timedelta()])
     lab.book.lag = lambda: next(lags)
     plan = lab.plan()
@@ -160,8 +159,7 @@ def test_equal_orders_are_interchangeable_and_what_is_left_goes_back(orders: Ord
     assert len(lab.book.orders) == 2
 
 
-def test_two_links_whose_replies_were_lost_take_an_order_each(orders: Orders) -> None:
-    lab = orders()
+def test_two_links_whose_replies_were_lost_take_an_order_each(lab: OrderLab) -> None:
     plan = lab.plan()
     links = [lab.request(plan) for _ in range(2)]
     for link in links:
@@ -186,9 +184,8 @@ def test_an_addition_whose_reply_was_lost_is_booked_as_on_the_invoice(orders: Or
 
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_an_esim_that_was_taken_back_may_be_sold_to_us_again(
-    orders: Orders, *, is_lost: bool
+    lab: OrderLab, *, is_lost: bool
 ) -> None:
-    lab = orders()
     lab.book.resells = True
     lab.book.lag = lambda: SHOWN_LATE
     lose(lab)
@@ -216,8 +213,7 @@ def test_an_esim_without_activation_code_is_a_failed_order(orders: Orders, *, lo
     assert [each.taken_back for each in lab.book.orders] == [True]
 
 
-def test_an_order_waits_for_the_activation_code_of_its_esim(orders: Orders) -> None:
-    lab = orders()
+def test_an_order_waits_for_the_activation_code_of_its_esim(lab: OrderLab) -> None:
     lab.network.before("lpa", Unavailable("down"))
     link = lab.create()
     assert lab.link(link.id).stage is Stage.ORDERING
