@@ -287,7 +287,7 @@ def _data(container: Container) -> Iterator[Finding]:
         message = f"the last known backup was made on {backup.at:%Y-%m-%d}"
         yield Finding("backup", "fault", message)
     redo = container.settings.redo_dir
-    if redo and not os.access(redo, os.W_OK):
+    if redo and not os.access(f"{redo}/.", os.W_OK):
         message = f"REDO_DIR: {redo} is missing or cannot be written: the list in it ends"
         yield Finding("redo", "fault", message)
     has_play_money = container.views.read(container.statements.has, SANDBOX_DEPOSIT)

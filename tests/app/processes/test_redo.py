@@ -130,8 +130,13 @@ def test_the_clock_lists_what_partners_rotate(
         service.stop()
 
 
-def test_a_directory_that_is_missing_hinders_no_command(nowhere: Shell, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_file", [False, True])
+def test_a_directory_that_is_missing_hinders_no_command(
+    nowhere: Shell, tmp_path: Path, *, is_file: bool
+) -> None:
     shell = nowhere.having(REDO_DIR=str(tmp_path / "not-mounted"))
+    if is_file:
+        (tmp_path / "not-mounted").touch()
     shell.run("migrate")
     done = shell.run("keys", "rotate")
     assert all(each in done.stderr for each in ("REDO_DIR", "not-mounted"))
