@@ -141,8 +141,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _is_for_any(item: pytest.Item) -> bool:
     """Tell what is said of a test or of one of its cases, else of its file."""
     own = {each.name for each in item.own_markers}
-    is_of_file = item.get_closest_marker("any_database") is not None
-    return "any_database" in own or (is_of_file and "each_database" not in own)
+    return "any_database" in own or item.get_closest_marker("each_database") is None
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -355,7 +355,8 @@ def sqlite_only(reason: str) -> pytest.MarkDecorator:
 def postgresql_only(reason: str) -> pytest.MarkDecorator:
     """Mark a test that is about the PostgreSQL server."""
     assert reason
-    return pytest.mark.parametrize("migrated", ["postgresql"], indirect=True)
+    it = pytest.param("postgresql", marks=pytest.mark.each_database)
+    return pytest.mark.parametrize("migrated", [it], indirect=True)
 
 
 def on_sqlite(*values: Any) -> Any:

@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import pytest
+
 from app.adapters.postgres.waker import CHANNEL, WORK_CHANNEL
 from tests.budgets.crew import OTHERS, Crew
 from tests.budgets.partner import OPERATIONS, Partner, run_once
 from tests.budgets.tally import NETWORK, Statement, told
+
+pytestmark = pytest.mark.each_database
 
 ROLES = ("web", *OTHERS, NETWORK)
 

@@ -15,6 +15,7 @@ CEILINGS = {"postgresql": 533, "sqlite": 1_020}
 
 
 # What is about no database shows on PostgreSQL, and there to the call.
+@pytest.mark.each_database
 @pytest.mark.parametrize(
     "migrated", [pytest.param("sqlite", marks=pytest.mark.soak), "postgresql"], indirect=True
 )

@@ -30,6 +30,7 @@ def read_all(background: BackgroundReading) -> None:
         lane.done(answered=background.read(taken[0], taken[1].usage))
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("links", [1, 7])
 def test_a_round_asks_three_times_for_each_link(tally: Tally, lab: Lab, links: int) -> None:
     for _ in range(links):

@@ -37,12 +37,14 @@ def owner(crew: Crew) -> UUID:
     return crew.web.organization("0")
 
 
+@pytest.mark.each_database
 def test_where_nobody_is_told_only_positions_are_read(crew: Crew, owner: UUID) -> None:
     for reference in ("a", "b"):  # First what a process does only once.
         found = happen(crew, owner, reference)
     assert found == UNTOLD
 
 
+@pytest.mark.each_database
 def test_telling_one_endpoint_asks_what_is_written_down(crew: Crew, owner: UUID) -> None:
     draft = Draft(owner, "https://a.example", None, None, None)
     crew.web.webhooks.register(draft, Cause(crew.web.clock(), "request-1"))

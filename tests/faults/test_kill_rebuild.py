@@ -4,7 +4,6 @@ import os
 import signal
 from collections.abc import Sequence
 
-import pytest
 from sqlalchemy import select, table, text
 
 from tests.app.cli.shell import shell_of
@@ -36,7 +35,6 @@ def kill_in_the_midst(installation: Installation, arguments: Sequence[str]) -> N
     assert running.wait(PATIENCE_S) == -signal.SIGKILL
 
 
-@pytest.mark.any_database  # Whether old tables serve on is the rule of test_rebuild, on both.
 def test_a_rebuild_that_is_killed_leaves_the_old_tables_serving_and_the_new_ones_for_a_day(
     installation: Installation, process: Process
 ) -> None:

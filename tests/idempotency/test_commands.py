@@ -43,6 +43,8 @@ from tests.idempotency.operations import (
 from tests.installation import PATIENCE_S, Process, SetClock, on_sqlite, sqlite_only
 from tests.support.erasing import erase_months
 
+pytestmark = pytest.mark.each_database
+
 TEN_MICROS = 10_000_000
 # Who is first is decided by the commit, which is that of a top-up or of a lookup without a lease.
 SAME_COMMIT = (LeasedLookup, Swap)

@@ -23,6 +23,8 @@ from tests.idempotency.operations import LeasedLookup, LocalLookup, Swap, TopUp
 from tests.idempotency.test_commands import TEN_MICROS, just_enough, of
 from tests.installation import PATIENCE_S, SetClock, wait_until
 
+pytestmark = pytest.mark.each_database
+
 
 def counted(owner: object, name: str, patch: pytest.MonkeyPatch) -> list[str]:
     """Count the calls of a method."""

@@ -9,7 +9,7 @@ fixture, which writes down every exchange. In the end the text is compared with 
 same name below `recordings/`. A difference fails and is printed as a diff.
 
 - Run it: `pytest tests/net -n 2 --dist loadfile -k "not postgresql"`. `make test` also plays
-  those that are `not any_database` on PostgreSQL, and expects the same texts.
+  those that are marked `each_database` on PostgreSQL, and expects the same texts.
 - Read it: `==` begins an exchange, `->` its reply; `as for` names the first exchange of this title,
   whose reply was the same. Bodies in JSON have their names sorted. What the server makes up is
   masked by `masking.py`: `<id 2>` is the second id of the scenario wherever it stands, `<now>` a

@@ -2,14 +2,10 @@
 
 from datetime import timedelta
 
-import pytest
-
 from tests.net.house import shared_house
 from tests.net.net import Net, Partner, Receiver
 
 LINKS = "/v1/links"
-
-pytestmark = pytest.mark.any_database  # What they ask of a database `test_links` asks, too.
 
 
 # A house of these alone, because the network of the demo's devices gets older in it.

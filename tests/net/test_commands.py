@@ -13,6 +13,8 @@ from tests.plan_files import plan
 from tests.seeds import Seed
 from tests.support.providers.esimgo import KEY, EsimGoServer
 
+pytestmark = pytest.mark.each_database
+
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 
 

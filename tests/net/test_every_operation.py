@@ -12,8 +12,6 @@ from tests.net.net import Net, Partner
 from tests.net.operations import Operation, operations
 from tests.seeds import Seed
 
-pytestmark = pytest.mark.any_database
-
 CLIENTS = "/v1/account/clients"
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 NOTHING = {"month": "2025-01"}

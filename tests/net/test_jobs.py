@@ -1,6 +1,10 @@
 """Bulk jobs."""
 
+import pytest
+
 from tests.net.net import Net, Partner
+
+pytestmark = pytest.mark.each_database
 
 PATH = "/number-lookup/bulk"
 NUMBERS = ("+14155552671", "+447400123456", "+15005550001", "+12")

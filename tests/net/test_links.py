@@ -3,10 +3,14 @@
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.net.net import Net, Partner
 from tests.net.recording import pretty
 from tests.net.test_plans import own_plans
 from tests.plan_files import covering, plan, profile
+
+pytestmark = pytest.mark.each_database
 
 PATH = "/v1/links"
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"

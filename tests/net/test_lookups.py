@@ -1,6 +1,10 @@
 """Single lookups."""
 
+import pytest
+
 from tests.net.net import Net, Partner
+
+pytestmark = pytest.mark.each_database
 
 PATH = "/number-lookup"
 

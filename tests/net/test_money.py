@@ -1,6 +1,10 @@
 """Wallet, account, transactions, usage and statements as partners see them; deposits."""
 
+import pytest
+
 from tests.net.net import Net, Partner
+
+pytestmark = pytest.mark.each_database
 
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 

@@ -2,8 +2,12 @@
 
 import json
 
+import pytest
+
 from tests.net.net import Net, Partner
 from tests.plan_files import covering, plan
+
+pytestmark = pytest.mark.each_database
 
 PATH = "/v1/plans"
 

@@ -19,7 +19,6 @@ BUNDLE, MORE = "esim_1GB_7D_FR_V2", "esim_3GB_30D_FR_V2"
 NUMBER = "+14155552671"
 
 # What they ask of a database `test_links`, `test_lookups` and `test_plans` ask, too.
-pytestmark = pytest.mark.any_database
 
 
 @dataclass

@@ -1,7 +1,11 @@
 """What partners play in a sandbox: their own time, devices, failures and money."""
 
+import pytest
+
 from tests.net.house import shared_house
 from tests.net.net import Net, Partner, Receiver
+
+pytestmark = pytest.mark.each_database
 
 LINKS, SANDBOX = "/v1/links", "/v1/sandbox"
 NUMBER = "+14155552671"

@@ -1,12 +1,8 @@
 """What the server itself says: routes, methods, bodies and bytes that no client would send."""
 
-import pytest
-
 from tests.net.document import digests
 from tests.net.net import Net, Partner
 from tests.net.recording import told_headers
-
-pytestmark = pytest.mark.any_database
 
 HOST = b"Host: api.example\r\n"
 

@@ -7,8 +7,6 @@ from tests.net.net import Net, Partner
 from tests.net.test_plans import own_plans
 from tests.plan_files import plan as offered
 
-pytestmark = pytest.mark.any_database
-
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 
 

@@ -4,11 +4,7 @@ import base64
 import json
 from urllib.parse import urlencode
 
-import pytest
-
 from tests.net.net import Net, Partner
-
-pytestmark = pytest.mark.any_database
 
 FORM = "application/x-www-form-urlencoded"
 

@@ -1,8 +1,12 @@
 """Webhooks: endpoints, and what is sent to them."""
 
+import pytest
+
 from tests.net.net import Net, Partner, Receiver
 from tests.net.test_plans import own_plans
 from tests.plan_files import plan
+
+pytestmark = pytest.mark.each_database
 
 PATH = "/v1/webhooks"
 EVENTS = "/v1/events"

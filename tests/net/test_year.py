@@ -27,8 +27,6 @@ from tests.plan_files import covering, plan, profile
 from tests.seeds import Seed
 
 # What it asks of a database others ask, too: that of the pages is in tests/app/finance.
-pytestmark = pytest.mark.any_database
-
 ROOT = Path(__file__).parents[2]
 
 # PostgreSQL leaves gaps between positions, so they are masked in what people read too.

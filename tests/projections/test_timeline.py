@@ -4,14 +4,11 @@ import json
 from base64 import b64encode
 from uuid import UUID
 
-import pytest
-
 from tests.installation import Process
 from tests.projections.link_steps import CODE, LPA, LinkSteps
 from tests.projections.looking import timeline
 
 
-@pytest.mark.any_database
 def test_an_activation_code_is_told_of_but_never_shown(
     process: Process, organization_id: UUID
 ) -> None:

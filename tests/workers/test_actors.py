@@ -18,7 +18,6 @@ def process(installation: Installation, provider: CountingProvider) -> Process:
     return installation.process(provider=provider)
 
 
-@pytest.mark.any_database
 def test_a_message_that_fails_is_left_to_the_sweep(
     process: Process, provider: CountingProvider
 ) -> None:
@@ -62,7 +61,6 @@ EARLIER_MESSAGES = [
 ]
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("message", "earlier"), EARLIER_MESSAGES, ids=[each.actor for each, _ in EARLIER_MESSAGES]
 )

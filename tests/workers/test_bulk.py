@@ -45,7 +45,6 @@ class Work:
         assert check_log(self.process.log).failures == []
 
 
-@pytest.mark.any_database
 def test_what_no_job_has_is_no_work(installation: Installation) -> None:
     work = Work(installation, 3)
     head = work.process.log.head()
@@ -56,7 +55,6 @@ def test_what_no_job_has_is_no_work(installation: Installation) -> None:
     work.check()
 
 
-@pytest.mark.any_database
 def test_numbers_that_were_erased_fail_and_are_refunded(installation: Installation) -> None:
     work = Work(installation, 3)
     assert work.erase() == 1
@@ -67,7 +65,6 @@ def test_numbers_that_were_erased_fail_and_are_refunded(installation: Installati
     work.check()
 
 
-@pytest.mark.any_database
 def test_numbers_that_are_erased_while_they_are_looked_up_end_all_the_same(
     installation: Installation,
 ) -> None:
@@ -88,7 +85,6 @@ def try_to_work(work: Work) -> None:
         assert work.job.finished_at is None
 
 
-@pytest.mark.any_database
 def test_an_accepted_job_runs_on_after_a_suspension(installation: Installation) -> None:
     def suspend(organization: Organization, cause: Cause) -> None:
         organization.change_status("suspended", cause)
@@ -101,6 +97,7 @@ def test_an_accepted_job_runs_on_after_a_suspension(installation: Installation) 
     work.check()
 
 
+@pytest.mark.each_database
 def test_twelve_who_cancel_at_once_beside_a_worker_give_back_once(
     installation: Installation,
 ) -> None:

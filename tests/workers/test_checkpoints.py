@@ -42,6 +42,7 @@ def tick(process: Process) -> list[StoredCheckpoint]:
     return made(process)
 
 
+@pytest.mark.each_database
 def test_only_events_that_are_old_enough_are_signed(process: Process) -> None:
     register(process, 3)
     assert tick(process) == []
@@ -61,7 +62,6 @@ def test_only_events_that_are_old_enough_are_signed(process: Process) -> None:
     assert process.checkpoints.make().signed.checkpoint.size == 304, "and the origin of the log"
 
 
-@pytest.mark.any_database
 def test_one_is_made_at_each_interval_and_soon_after_a_close(process: Process) -> None:
     register(process, 1)
     process.time.forward(seconds=LAG_S)
@@ -81,7 +81,6 @@ def test_one_is_made_at_each_interval_and_soon_after_a_close(process: Process) -
     assert process.checkpoint_store.covering(closed_at + 1) is None
 
 
-@pytest.mark.any_database
 def test_after_a_clock_was_set_back_at_a_close_one_is_made_and_no_more(process: Process) -> None:
     register(process, 1)
     leave_out(process)
@@ -102,6 +101,7 @@ def test_after_a_clock_was_set_back_at_a_close_one_is_made_and_no_more(process: 
     assert process.checkpoints.make().signed.checkpoint.size == newest.size
 
 
+@pytest.mark.each_database
 def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process) -> None:
     register(process, 3)
     process.time.forward(seconds=LAG_S)
@@ -119,7 +119,6 @@ def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process) -> No
     assert len(made(process)) == 1
 
 
-@pytest.mark.any_database
 def test_each_one_reaches_the_sink_once_it_is_there_and_none_holds_up_a_newer_one(
     process: Process,
 ) -> None:
@@ -152,7 +151,6 @@ def having(process: Process, sink: Keeping) -> Checkpoints:
     return process.checkpoints
 
 
-@pytest.mark.any_database
 def test_a_synchronous_standby_has_what_anybody_can_see(process: Process) -> None:
     register(process, 2)
     process.views.waits_for_standby = lambda: True  # type: ignore[method-assign]  # There is none here.

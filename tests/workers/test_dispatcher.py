@@ -34,7 +34,6 @@ def position(process: Process) -> int:
     return place_of(process, Dispatcher.name).position
 
 
-@pytest.mark.any_database
 def test_a_position_does_not_move_before_the_broker_has_everything(
     process: Process, dispatcher: Dispatcher, queue: Queue, organization_id: UUID
 ) -> None:
@@ -49,6 +48,7 @@ def test_a_position_does_not_move_before_the_broker_has_everything(
     assert queue.taken() == [(job_id, 0), (job_id, 0), (job_id, 1)]
 
 
+@pytest.mark.each_database
 def test_a_first_start_is_at_the_head(
     process: Process, queue: Queue, organization_id: UUID
 ) -> None:

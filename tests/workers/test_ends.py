@@ -27,8 +27,6 @@ from tests.workers.link_lab import CANCEL_WITHIN, DEPOSIT, Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
 from workers.links import CreateEndpoint
 
-pytestmark = pytest.mark.any_database
-
 KINDS: list[EndKind] = ["end", "cancel"]
 WHOLE = parse_amount(DEPOSIT)
 

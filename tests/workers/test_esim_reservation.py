@@ -17,8 +17,6 @@ from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
 from workers.links import PAGES_MAX
 
-pytestmark = pytest.mark.any_database
-
 
 def free_iccids(lab: Lab, count: int) -> list[str]:
     """Return eSIMs that the network has and nobody holds."""

@@ -21,8 +21,6 @@ from tests.workers.fees import (
     switch,
 )
 
-pytestmark = pytest.mark.any_database
-
 INSTANT = moment("2026-02-01")
 MICROSECOND = timedelta(microseconds=1)
 MINUTE = timedelta(minutes=1)

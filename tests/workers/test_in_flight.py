@@ -13,8 +13,6 @@ from domain.money import parse_amount
 from tests.faulty_network import Killed
 from tests.workers.link_lab import DEPOSIT, Lab
 
-pytestmark = pytest.mark.any_database
-
 GOLDEN = Path(__file__).parents[1] / "golden/events"
 STATES = {"link.status_requested": "suspended", "link.end_requested": "ended"}
 WRITTEN_AT = datetime.fromisoformat("2026-03-01T12:30:15.123456Z")  # As all golden events.

@@ -13,8 +13,6 @@ from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
 from workers.driving import CALL
 
-pytestmark = pytest.mark.any_database
-
 ERROR, FAILED = ProvisioningError.code, IncompleteNetworkAnswer.code
 
 LOOKS: Mapping[str, str | None] = {

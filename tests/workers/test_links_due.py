@@ -22,8 +22,6 @@ from workers import work
 from workers.routes import saga_message
 from workers.work import AGAIN_MAX, BACKLOG_MAX
 
-pytestmark = pytest.mark.any_database
-
 
 class Asked:
     """A worker's beat, whose messages a test looks at."""

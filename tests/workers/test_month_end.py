@@ -19,8 +19,6 @@ from tests.projections.looking import places
 from tests.workers.fees import clock_at, customer, frozen, moment
 from workers import months
 
-pytestmark = pytest.mark.any_database
-
 MICROSECOND, APART = timedelta(microseconds=1), timedelta(seconds=2.1)
 DUE = moment("2026-02-01 00:05")
 clock = clock_at("2026-01-15 12:00")

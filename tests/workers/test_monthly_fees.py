@@ -40,8 +40,6 @@ from tests.workers.fees import (
 from tests.workers.queueing import Queue
 from workers.fees import FAILURES_MAX, PAUSE
 
-pytestmark = pytest.mark.any_database
-
 FEBRUARY = [("2026-02", "1.50")]
 clock = clock_at("2026-01-15 12:00")
 other = timed
@@ -321,7 +319,6 @@ def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
     assert failures(other) == []
 
 
-@pytest.mark.each_database
 @postgresql_only("a file has no clock of its own")
 @pytest.mark.parametrize("ahead", [timedelta(days=40), timedelta(days=400)])
 def test_a_worker_whose_clock_is_ahead_charges_no_month_early(

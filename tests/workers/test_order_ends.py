@@ -17,8 +17,6 @@ from tests.order_network import SellingByOrder
 from tests.plan_files import take_over
 from tests.workers.order_lab import OrderLab, Orders
 
-pytestmark = pytest.mark.any_database
-
 
 @pytest.fixture
 def lab(orders: Orders) -> OrderLab:

@@ -17,8 +17,6 @@ from tests.workers.link_lab import DEPOSIT
 from tests.workers.network_faults import UNKNOWN, arm
 from tests.workers.order_lab import OrderLab, Orders
 
-pytestmark = pytest.mark.any_database
-
 
 @pytest.fixture
 def lab(orders: Orders) -> OrderLab:

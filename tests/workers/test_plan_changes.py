@@ -13,8 +13,6 @@ from tests.workers.link_checks import Books, check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
 
-pytestmark = pytest.mark.any_database
-
 ERROR, FAILED = ProvisioningError.code, IncompleteNetworkAnswer.code
 
 # How a change ends whose call meets a fault; None: all of it is done.

@@ -12,8 +12,6 @@ from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
 from workers.driving import CALL
 
-pytestmark = pytest.mark.any_database
-
 
 def fail_late(lab: Lab) -> Link:
     """Fail a link at its deadline whose endpoint has come unseen."""

@@ -22,8 +22,6 @@ from tests.workers.link_lab import Lab
 from workers import reading
 from workers.reading import UNANSWERED_MAX, BackgroundReading, Lane
 
-pytestmark = pytest.mark.any_database
-
 
 def settle(lab: Lab, background: BackgroundReading | None = None) -> int:
     """Read all that is due now, as the clock's threads do; return how many links were."""

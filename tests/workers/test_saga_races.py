@@ -18,7 +18,7 @@ from tests.installation import Process
 from tests.workers.link_lab import Lab
 from tests.workers.places import When
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_database]
+pytestmark = pytest.mark.slow
 
 PLACES_MAX = 60  # Far more than the reads of the longest way; bounds a test that never ends.
 

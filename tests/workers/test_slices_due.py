@@ -50,6 +50,7 @@ def is_finished(process: Process, job_id: UUID) -> bool:
     return process.log.get(BulkJob, job_id).finished_at is not None
 
 
+@pytest.mark.each_database
 def test_organizations_take_turns_whoever_came_first_and_whatever_a_message_names(
     process: Process,
 ) -> None:
@@ -73,7 +74,6 @@ def test_organizations_take_turns_whoever_came_first_and_whatever_a_message_name
     assert check_log(process.log).failures == []
 
 
-@pytest.mark.any_database
 def test_a_slice_that_is_newer_than_the_read_model_is_worked_on_by_its_own_message(
     process: Process,
 ) -> None:
@@ -86,6 +86,7 @@ def test_a_slice_that_is_newer_than_the_read_model_is_worked_on_by_its_own_messa
     assert [job_id for _, (job_id, _) in started(process)] == [new, old]
 
 
+@pytest.mark.each_database
 def test_a_slice_of_a_killed_worker_is_free_after_its_lease(
     process: Process, installation: Installation
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_slice_of_a_killed_worker_is_free_after_its_lease(
     assert is_finished(process, job_id)
 
 
+@pytest.mark.each_database
 def test_a_clock_that_was_set_back_keeps_no_slice(process: Process) -> None:
     organization_id = process.organization()
     job_id = process.create_job(organization_id, numbers(1))
@@ -113,6 +115,7 @@ def test_a_clock_that_was_set_back_keeps_no_slice(process: Process) -> None:
     assert is_finished(process, job_id)
 
 
+@pytest.mark.each_database
 def test_a_slice_in_hand_is_taken_by_no_other_process_and_here_not_even_when_it_lapses(
     process: Process, provider: CountingProvider, installation: Installation
 ) -> None:
@@ -134,7 +137,6 @@ def test_a_slice_in_hand_is_taken_by_no_other_process_and_here_not_even_when_it_
     assert is_finished(process, job_id)
 
 
-@pytest.mark.any_database
 def test_a_store_that_is_lost_costs_a_second_lookup_and_no_second_settlement(
     process: Process, provider: CountingProvider, installation: Installation
 ) -> None:
@@ -154,7 +156,6 @@ def test_a_store_that_is_lost_costs_a_second_lookup_and_no_second_settlement(
     assert check_log(process.log).failures == []
 
 
-@pytest.mark.any_database
 def test_a_slice_that_fails_rests_ever_longer_and_is_given_up_after_minutes(
     process: Process, provider: CountingProvider
 ) -> None:
@@ -191,7 +192,6 @@ class HoldingProvider(CountingProvider):
         return super().look_up(organization_id, phone_number)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("ends_after", [2, 99])
 def test_what_a_provider_holds_back_rests_and_the_others_are_answered_once(
     installation: Installation, clock: SetClock, ends_after: int
@@ -226,7 +226,6 @@ def test_what_a_provider_holds_back_rests_and_the_others_are_answered_once(
     assert sum(PAUSES, timedelta()).total_seconds() > PAUSE_S_MAX
 
 
-@pytest.mark.any_database
 def test_a_slice_that_a_provider_lets_through_bit_by_bit_is_answered_whole(
     installation: Installation, clock: SetClock
 ) -> None:
@@ -257,7 +256,6 @@ class GatedProvider(CountingProvider):
         return super().look_up(organization_id, phone_number)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("threads", [1, LOOKUP_THREADS])
 def test_one_organization_holds_half_of_the_threads_and_loses_no_message(
     installation: Installation, threads: int, monkeypatch: pytest.MonkeyPatch
@@ -287,7 +285,6 @@ def test_one_organization_holds_half_of_the_threads_and_loses_no_message(
     assert check_log(process.log).failures == []
 
 
-@pytest.mark.any_database
 def test_what_only_its_message_tells_of_is_not_lost_beyond_the_share(
     installation: Installation,
 ) -> None:

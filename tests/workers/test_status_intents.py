@@ -13,8 +13,6 @@ from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
 from workers.driving import CALL
 
-pytestmark = pytest.mark.any_database
-
 Call = Literal["suspend", "resume"]
 WAYS: list[tuple[Call, LinkStatus, Target]] = [
     ("suspend", "active", "suspended"),

@@ -11,8 +11,6 @@ from tests.workers.network_faults import FAULTS, KILLS, UNKNOWN, arm
 from workers.driving import CALL
 from workers.plan_changes import UNSEEN
 
-pytestmark = pytest.mark.any_database
-
 EVER = 10_000
 TICK = timedelta(microseconds=1)
 CALLS = ["add_plan", "remove_plan"]

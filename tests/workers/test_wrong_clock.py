@@ -19,8 +19,6 @@ from tests.workers.order_lab import OrderLab, check_order_lab
 
 HOUR_S = 3_600
 
-pytestmark = pytest.mark.any_database
-
 Work = Callable[[Process], object]
 
 

@@ -50,7 +50,6 @@ def test_events_are_on_the_disk_when_their_insert_is_answered(
         assert connection.execute(SETTING).fetchone() == {"synchronous_commit": "off"}
 
 
-@pytest.mark.any_database  # What such a commit waits for, the tests below tell of both.
 def test_what_must_survive_a_crash_is_committed_durably(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,8 @@ from tests.domain.build import cause, charge
 from tests.installation import Installation, Process, on_sqlite
 from tests.story import state_of
 
+pytestmark = pytest.mark.each_database
+
 SNAPSHOT_OF_OLD = Path(__file__).parents[2] / "golden" / "snapshots" / "wallet.snapshot.1.json"
 # What releases that kept snapshots of wallets have left behind.
 KEY = "PRIMARY KEY (originator_id, originator_version))"

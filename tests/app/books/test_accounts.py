@@ -18,7 +18,6 @@ from tests.projections.histories import Life
 from tests.projections.link_steps import LinkSteps
 from tests.workers.fees import moment
 
-pytestmark = pytest.mark.any_database
 REFUNDS = "Income:Refunds"
 EVERY: tuple[By, ...] = get_args(By)
 

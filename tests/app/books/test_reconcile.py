@@ -23,8 +23,6 @@ from domain.cost import Cost
 from tests.installation import Installation, Process, SetClock
 from tests.projections.link_steps import LinkSteps, bought
 
-pytestmark = pytest.mark.any_database
-
 MARCH = datetime(2026, 3, 31, 23, tzinfo=UTC)
 APRIL = datetime(2026, 4, 1, tzinfo=UTC)
 

@@ -20,8 +20,6 @@ from tests.installation import Installation, Process, SetClock
 from tests.projections.a_year import Year
 from tests.workers.fees import moment
 
-pytestmark = pytest.mark.any_database
-
 Found = dict[tuple[UUID, str], Statement]
 
 

@@ -14,8 +14,6 @@ from domain.webhooks.endpoint import WebhookEndpoint
 from projections.stores.notes import Notes
 from tests.installation import Installation, Process, SetClock
 
-pytestmark = pytest.mark.any_database
-
 
 @pytest.fixture
 def started(installation: Installation, clock: SetClock) -> Process:

@@ -93,7 +93,6 @@ def fits(value: object, declared: Any) -> bool:
     return isinstance(value, kind)
 
 
-@pytest.mark.any_database
 def test_every_part_gets_what_its_class_declares(installation: Installation) -> None:
     sink = {"CHECKPOINT_SINK": f"file:{installation.directory}"}
     checked = CheckedProcess(Settings.from_env(installation.environment | sink))

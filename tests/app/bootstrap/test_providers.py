@@ -11,8 +11,6 @@ from tests.faulty_network import FaultyNetwork
 from tests.installation import Installation
 from tests.log_lines import records_of
 
-pytestmark = pytest.mark.any_database
-
 UNKNOWN = {
     "LOOKUP_PROVIDER": f"LOOKUP_PROVIDER must be one of: {', '.join(providers.LOOKUPS)}",
     "COST_PER_LOOKUP": f"COST_PER_LOOKUP must be one of: {', '.join(providers.LOOKUPS)}",

@@ -265,7 +265,6 @@ def test_a_limit_of_an_earlier_release_covers_people_from_the_next_command_on(sh
         assert container.log.get(ApprovalLimit, ApprovalLimit.id_of()).covers == "people"
 
 
-@pytest.mark.any_database
 def test_the_decisions_of_a_month_are_those_of_the_log(installation: Installation) -> None:
     clock = SetClock(datetime(2026, 2, 27, tzinfo=UTC))
     process, shell = installation.process(clock), shell_of(installation)

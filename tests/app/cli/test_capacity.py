@@ -32,7 +32,6 @@ def use(found: Capacity, what: str) -> Use:
     return one
 
 
-@pytest.mark.any_database
 def test_the_pace_is_that_of_the_last_seven_days(aged: Process, clock: SetClock) -> None:
     found = capacity(aged)
     assert found.pace is not None
@@ -44,6 +43,7 @@ def test_the_pace_is_that_of_the_last_seven_days(aged: Process, clock: SetClock)
     assert found.pace.bytes_a_day == pytest.approx(of_an_event * found.pace.events_a_day, rel=0.1)
 
 
+@pytest.mark.each_database
 def test_a_position_is_found_by_its_time_and_all_tables_are_counted(aged: Process) -> None:
     events = aged.log.read(0, 1000)
     for each in events:
@@ -55,7 +55,6 @@ def test_a_position_is_found_by_its_time_and_all_tables_are_counted(aged: Proces
     assert all(float(size) > 0 for _, size in parts)
 
 
-@pytest.mark.any_database
 def test_a_disk_that_is_full_soon_is_no_longer_enough(aged: Process, clock: SetClock) -> None:
     used = use(capacity(aged), "database").used
     a_day = capacity(aged).pace
@@ -82,7 +81,6 @@ def test_connections_that_run_short_are_not_enough(
     assert not found.is_enough(process.clock())
 
 
-@pytest.mark.any_database
 def test_the_busiest_hour_is_named(installation: Installation, clock: SetClock) -> None:
     process = installation.process(clock)
     organization_id = process.organization()
@@ -96,6 +94,7 @@ def test_the_busiest_hour_is_named(installation: Installation, clock: SetClock) 
     assert "2026-03-01 13:00 UTC" in busiest.told
 
 
+@pytest.mark.each_database
 def test_a_promotion_does_not_hide_the_pace(aged: Process) -> None:
     """It leaves out a thousand million positions, which hold no events."""
     before = capacity(aged)
@@ -111,7 +110,6 @@ def test_a_promotion_does_not_hide_the_pace(aged: Process) -> None:
     assert f"; {a_event:,} bytes an event" in use(found, "database").told
 
 
-@pytest.mark.any_database
 def test_log_lines_of_requests_are_counted_and_with_the_broker_away_the_rest_is_said(
     aged: Process,
 ) -> None:

@@ -42,11 +42,11 @@ def checks(process: Process) -> set[str]:
     return {each.check for each in examine(process)} - ALWAYS
 
 
+@pytest.mark.each_database
 def test_what_is_ready_is_not_mentioned(healthy: Process) -> None:
     assert checks(healthy) == set()
 
 
-@pytest.mark.any_database
 @pytest.mark.usefixtures("healthy")
 def test_an_address_that_nobody_named_is_advised(installation: Installation) -> None:
     installation.environment["PUBLIC_URL"] = ""
@@ -55,7 +55,6 @@ def test_an_address_that_nobody_named_is_advised(installation: Installation) -> 
     assert checks(installation.process()) == {"public url", "settings"}
 
 
-@pytest.mark.any_database
 def test_play_money_where_real_things_are_sold_is_a_fault(
     installation: Installation, healthy: Process
 ) -> None:
@@ -67,7 +66,6 @@ def test_play_money_where_real_things_are_sold_is_a_fault(
     assert "play money" not in checks(installation.process())
 
 
-@pytest.mark.any_database
 def test_a_secret_that_everybody_may_read_is_named(
     healthy: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +81,6 @@ def test_a_secret_that_everybody_may_read_is_named(
     assert checks(healthy) == set()
 
 
-@pytest.mark.any_database
 def test_a_month_that_is_not_closed_an_hour_after_its_end_is_named(healthy: Process) -> None:
     later = (utc_now().replace(day=1) + timedelta(days=32)).replace(day=3)
     healthy.shared_clock = SetClock(later)
@@ -141,7 +138,6 @@ def forget_the_backup(process: Process) -> None:
     process.notes.replace("backup", "1", utc_now() - timedelta(days=8))
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("harm", "check", "words"),
     [
@@ -166,7 +162,6 @@ def test_what_is_wrong_with_an_installation_is_said(
     assert words in " ".join(each.message for each in examine(healthy))
 
 
-@pytest.mark.any_database
 def test_whether_the_release_before_can_return_is_said_after_an_upgrade(
     installation: Installation,
 ) -> None:

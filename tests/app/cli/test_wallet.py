@@ -48,6 +48,7 @@ def test_a_wallet_is_opened_once_by_a_command_that_is_repeated(shell: Shell) -> 
     assert shell.json(*line) == shell.json(*line)
 
 
+@pytest.mark.each_database
 def test_a_wallet_that_another_opens_meanwhile_is_shown(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,8 @@ from tests.app.finance.conftest import NASTY, Shop, browsing, live
 from tests.installation import Installation, Process, SetClock, postgresql_only
 from tests.operators import as_operator
 
+pytestmark = pytest.mark.each_database
+
 ROW = re.compile(r'<td class="what"><a href="(/transactions/[0-9a-f-]{36})">')
 
 

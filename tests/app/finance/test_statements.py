@@ -16,7 +16,6 @@ def checks_of(browser: FlaskClient) -> str:
     return browser.get("/checks").text
 
 
-@pytest.mark.any_database
 def test_a_month_is_open_then_final_and_its_successor_begins_where_it_ended(
     process: Process,
 ) -> None:
@@ -52,6 +51,7 @@ def test_a_month_is_open_then_final_and_its_successor_begins_where_it_ended(
             assert Decimal(row["opening_balance"]) + net == Decimal(row["closing_balance"])
 
 
+@pytest.mark.each_database
 def test_the_page_of_a_month_keeps_the_first_checkpoint_behind_its_close(process: Process) -> None:
     live(process)
     process.log.append(Month.close("2026-03", process.cause()))
@@ -72,7 +72,6 @@ def test_the_page_of_a_month_keeps_the_first_checkpoint_behind_its_close(process
         assert "No checkpoint vouches" in browser.get("/statements?month=2026-03").text
 
 
-@pytest.mark.any_database
 def test_a_month_of_which_nothing_is_known_is_called_neither_open_nor_final(
     process: Process,
 ) -> None:
@@ -81,7 +80,6 @@ def test_a_month_of_which_nothing_is_known_is_called_neither_open_nor_final(
         assert ("No wallet has an entry" in page, 'class="state' in page) == (True, False)
 
 
-@pytest.mark.any_database
 def test_the_checks_begin_with_the_audit_of_the_night(process: Process) -> None:
     with browsing(process) as browser:
         assert "none yet" in checks_of(browser)

@@ -17,7 +17,7 @@ from tests.app.http.test_server import ALIVE, REFUSED, TAKEN, get
 from tests.servers.guard import wait_for
 from tests.servers.proxies import KINDS, Proxy
 
-pytestmark = [pytest.mark.soak, pytest.mark.any_database]
+pytestmark = pytest.mark.soak
 
 HIDDEN = get(b"Host: a", first=b"GET /smuggled HTTP/1.1")
 FORMS = {title: sent for title, (sent, *_) in REFUSED.items()} | TAKEN

@@ -22,8 +22,6 @@ from projections.models.transactions import KINDS
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service
 
-pytestmark = pytest.mark.any_database
-
 # What a page can load from; a link that a person follows, or a name in a text, loads nothing.
 LOADS = re.compile(
     r"""(?:src|href|action|data-url)\s*=\s*["']([^"']*)"""

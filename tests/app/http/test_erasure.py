@@ -138,7 +138,6 @@ class Town:
         return [f"{LOOKUPS}/{self.lookups[ANNA]}", *jobs, f"{BULK}/{self.jobs[0]}/results"]
 
 
-@pytest.mark.any_database
 def test_one_person_is_forgotten_and_all_others_stay(
     service: Service, shop: Buyer, shell: Shell
 ) -> None:
@@ -163,6 +162,7 @@ def test_one_person_is_forgotten_and_all_others_stay(
         assert not [each for each in (ANNA, NAME) if each in repr(event)]
 
 
+@pytest.mark.each_database
 def test_what_was_erased_is_nowhere_any_more(
     service: Service, shop: Buyer, shell: Shell, tmp_path: Path
 ) -> None:
@@ -181,7 +181,6 @@ def names_in_history(shell: Shell, link: dict[str, Any]) -> list[str | None]:
     return [each["facts"]["name"] for each in told if each["what"] == "link.renamed"]
 
 
-@pytest.mark.any_database
 def test_a_month_is_erased_while_it_is_written(service: Service, shell: Shell) -> None:
     end = next_month(this_month())
     shop, rival = buyer(service), service.tenant()
@@ -203,7 +202,6 @@ def test_a_month_is_erased_while_it_is_written(service: Service, shell: Shell) -
     assert too_late in shell.refusal("privacy", "erase", "--before", too_late)
 
 
-@pytest.mark.any_database
 def test_a_key_of_a_link_that_lost_its_name_still_replays(
     service: Service, shop: Buyer, shell: Shell
 ) -> None:

@@ -17,7 +17,7 @@ from tests.app.http.edge.test_isolation import Case, Sent, ask, case_of, operati
 from tests.app.http.over_http import OverHttp, serving
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 
-pytestmark = [pytest.mark.any_database, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 JSON = {"Content-Type": "application/json"}
 UNREADABLE: Mapping[str, Sent] = {

@@ -21,7 +21,7 @@ from tests.app.http.edge.test_isolation import Case, case_of, operations, paymen
 from tests.app.http.over_http import HOST, serving
 from tests.app.http.service import Service, Tenant
 
-pytestmark = [pytest.mark.any_database, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 BLOCK = re.compile(r"^```(bash|python|typescript)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RESET = "reset_sandbox"  # It ends all links before.

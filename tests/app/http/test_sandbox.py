@@ -25,8 +25,6 @@ from tests.projections.link_steps import LinkSteps
 from tests.second_network import SECOND, add_to
 
 # What they ask of a database tests/net/test_sandbox and the tests of the counters ask, too.
-pytestmark = pytest.mark.any_database
-
 SANDBOX = "/v1/sandbox"
 VALID = "+14155550100"
 REQUEST = {"operation": "request", "failure": "link_busy"}

@@ -18,8 +18,6 @@ from tests.app.http.described import described, differences
 from tests.app.http.over_http import HOST, Answer, read_all, received, request, send, serving
 from tests.app.http.service import Service, Tenant
 
-pytestmark = pytest.mark.any_database
-
 BULK = "POST /number-lookup/bulk HTTP/1.1"
 NUMBERS = b'{"phone_numbers": ["+14155552671"]}'
 JSON = {"Content_Type": "application/json"}

@@ -22,8 +22,6 @@ from tests.app.http.over_http import HOST, Answer, Behind, read_all
 from tests.app.http.service import Service, Tenant
 from tests.servers.guard import wait_for
 
-pytestmark = pytest.mark.any_database
-
 PATIENCE_S = 20.0
 THREADS_OF_ONE = 4  # While others come.
 HELD = "/v1/account"  # Requests to it end when they are told.

@@ -18,8 +18,6 @@ from tests.operators import as_operator
 from tests.plan_files import make_demo
 
 # On PostgreSQL each scenario begins with a demo.
-pytestmark = pytest.mark.any_database
-
 SAMPLES = json.loads(PLANS.read_bytes())["plans"]
 
 

@@ -71,6 +71,7 @@ def running(
     made.runtime.stop()
 
 
+@pytest.mark.each_database
 def test_a_held_installation_rests_until_it_is_released(
     held: Process, running: Running, caplog: pytest.LogCaptureFixture
 ) -> None:

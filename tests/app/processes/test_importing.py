@@ -27,8 +27,6 @@ from tests.projections.looking import rows
 from tests.seeds import PostgresSeed, Seed, sqlite_seed
 from tests.servers.databases import Databases
 
-pytestmark = pytest.mark.any_database
-
 
 def exported(process: Process, until: int | None = None) -> bytes:
     return b"".join(Export(process.log, until or process.log.head()).lines())

@@ -50,8 +50,6 @@ from tests.servers.install import HLEDGER
 from tests.servers.running import newest
 from tests.workers.fees import bill
 
-pytestmark = pytest.mark.any_database
-
 MONTH = "2026-02"
 DATEV_FILE = f"journal/EXTF_Buchungsstapel_{MONTH}_USD_001.csv"
 FAR = "Expenses:Providers:Far"  # Which takes euros.

@@ -75,7 +75,6 @@ def test_a_restored_copy_says_what_must_be_done_again_and_what_was_is_left_out(
     assert {S_IMODE(each.stat().st_mode) for each in listed.iterdir()} == {0o600}
 
 
-@pytest.mark.any_database
 def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
     installation: Installation, listed: Path, tmp_path: Path
 ) -> None:

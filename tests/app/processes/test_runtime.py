@@ -14,7 +14,6 @@ from tests.projections.looking import places, register
 from tests.workers.fees import fall_due
 
 
-@pytest.mark.any_database
 def test_a_thread_that_fails_starts_again(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,7 +52,6 @@ def test_only_where_it_is_set_are_links_read_in_the_background(
     assert begun == read
 
 
-@pytest.mark.any_database
 def test_what_no_message_tells_of_is_taken_up_within_two_seconds(process: Process) -> None:
     runtime = Runtime(process, {"projector", "worker"})  # Nobody dispatches.
     runtime.start()

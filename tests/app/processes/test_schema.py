@@ -17,6 +17,8 @@ from app.processes.migrate import (
 from projections.engine.database import Database
 from tests.installation import Installation, Process
 
+pytestmark = pytest.mark.each_database
+
 OLDER = "UPDATE schema_versions SET version = 0 WHERE name = '{}'"  # One table has all sets.
 AHEAD = timedelta(hours=1)
 FORMER = "INSERT INTO schema_versions VALUES ('{}', 1)"

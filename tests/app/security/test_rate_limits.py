@@ -39,7 +39,6 @@ def admitted(process: Container, per_minute: int, tries: int, who: UUID = ONE) -
     return sum(not process.rate_limits.admit(who, per_minute).is_over for _ in range(tries))
 
 
-@pytest.mark.any_database
 def test_so_many_are_admitted_and_no_more_until_the_minute_ends(
     process: Process, clock: SetClock
 ) -> None:
@@ -58,6 +57,7 @@ def test_so_many_are_admitted_and_no_more_until_the_minute_ends(
     assert admitted(process, 3, 4) == 3
 
 
+@pytest.mark.each_database
 def test_processes_share_it_and_organizations_do_not(process: Process, other: Process) -> None:
     for _ in range(3):
         assert admitted(process, 7, 1) + admitted(other, 7, 1) == 2
@@ -65,6 +65,7 @@ def test_processes_share_it_and_organizations_do_not(process: Process, other: Pr
     assert admitted(process, 2, 5, uuid4()) == 2
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("per_minute", [on_sqlite(1), 20, on_sqlite(1_000)])
 def test_many_threads_of_two_processes_never_exceed_it(
     process: Process, other: Process, per_minute: int
@@ -76,7 +77,6 @@ def test_many_threads_of_two_processes_never_exceed_it(
     assert found == per_minute
 
 
-@pytest.mark.any_database
 def test_a_high_limit_costs_few_statements_and_beyond_it_none(process: Process) -> None:
     counting = Counting(process)
     limits = RateLimits(counting, process.clock)
@@ -91,7 +91,6 @@ def test_a_high_limit_costs_few_statements_and_beyond_it_none(process: Process) 
     assert counting.statements == known
 
 
-@pytest.mark.any_database
 def test_another_limit_counts_at_once_with_what_was_sent(process: Process, other: Process) -> None:
     assert admitted(process, 3, 5) == 3
     assert admitted(process, 5, 5) == 2
@@ -100,7 +99,6 @@ def test_another_limit_counts_at_once_with_what_was_sent(process: Process, other
     assert admitted(process, 5, 2) == 1
 
 
-@pytest.mark.any_database
 def test_a_process_that_is_in_the_next_minute_already_begins_it_for_both(
     process: Process, other: Process, clock: SetClock
 ) -> None:
@@ -113,21 +111,18 @@ def test_a_process_that_is_in_the_next_minute_already_begins_it_for_both(
     assert admitted(process, 3, 5) == 1
 
 
-@pytest.mark.any_database
 def test_a_clock_that_was_set_back_begins_a_minute(process: Process, clock: SetClock) -> None:
     assert admitted(process, 2, 3) == 2
     clock.forward(hours=-1)
     assert admitted(process, 2, 3) == 2
 
 
-@pytest.mark.any_database
 def test_while_nobody_can_count_requests_pass(process: Process) -> None:
     with process.stores.writing() as connection:
         connection.execute(text("DROP TABLE counters"))
     assert admitted(process, 2, 20) == 20
 
 
-@pytest.mark.any_database
 def test_a_thread_that_must_not_wait_takes_only_what_was_counted_ahead(process: Process) -> None:
     def admit() -> None:
         process.rate_limits.admit(ONE, 4 * AHEAD_OF)

@@ -57,7 +57,6 @@ def scrape(process: Process, role: ProcessName = "serve") -> dict[str, float]:
     return {name.removeprefix(PREFIX): float(value) for name, value in values}
 
 
-@pytest.mark.any_database
 def test_every_metric_has_our_prefix_but_those_of_every_program_in_python(process: Process) -> None:
     process.metrics.count("webhook_attempts", "2xx")
     text = generate_latest(process.metrics.registry("serve")).decode()
@@ -68,6 +67,7 @@ def test_every_metric_has_our_prefix_but_those_of_every_program_in_python(proces
     assert not re.findall(r"(?m)^# HELP \S+ ?$", text), "nothing else says what it is"
 
 
+@pytest.mark.each_database
 def test_followers_show_how_far_they_are_behind(process: Process) -> None:
     register(process, 3)
     assert scrape(process)['follower_lag_events{name="wallets"}'] == 3
@@ -75,7 +75,6 @@ def test_followers_show_how_far_they_are_behind(process: Process) -> None:
     assert scrape(process)['follower_lag_events{name="wallets"}'] == 0
 
 
-@pytest.mark.any_database
 def test_a_read_model_is_as_late_as_it_was_last_at_the_end(installation: Installation) -> None:
     clock = SetClock()
     process = installation.process(clock)
@@ -86,6 +85,7 @@ def test_a_read_model_is_as_late_as_it_was_last_at_the_end(installation: Install
     assert scrape(process)['follower_lag_seconds{name="wallets"}'] == 0
 
 
+@pytest.mark.each_database
 def test_the_dispatcher_is_as_late_as_the_oldest_event_it_has_not_followed(
     installation: Installation,
 ) -> None:
@@ -100,7 +100,6 @@ def test_the_dispatcher_is_as_late_as_the_oldest_event_it_has_not_followed(
     assert scrape(process)['follower_lag_seconds{name="dispatcher"}'] == 90
 
 
-@pytest.mark.any_database
 def test_a_read_model_that_has_stopped_shows(process: Process) -> None:
     process.client(None)
     with process.views.writing() as connection:
@@ -111,6 +110,7 @@ def test_a_read_model_that_has_stopped_shows(process: Process) -> None:
     assert shown['follower_failed{name="wallets"}'] == 0
 
 
+@pytest.mark.each_database
 def test_work_that_does_not_move_shows(installation: Installation) -> None:
     clock = SetClock()
     process = installation.process(clock)
@@ -127,7 +127,6 @@ def test_work_that_does_not_move_shows(installation: Installation) -> None:
     assert [shown[OFFLINE], shown[NETWORK.format("simulated")]] == [1, 1]
 
 
-@pytest.mark.any_database
 def test_the_open_circuit_of_a_network_shows(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +155,6 @@ def sources(process: Process) -> list[float]:
     return [shown.get(f'lookups_total{{source="{each}"}}', 0) for each in kinds]
 
 
-@pytest.mark.any_database
 def test_lookups_are_counted_by_their_source(installation: Installation) -> None:
     process = installation.process(provider=CountingProvider(down=["+15005550001"], remote=True))
     organization_id = process.organization()
@@ -167,7 +165,6 @@ def test_lookups_are_counted_by_their_source(installation: Installation) -> None
     assert scrape(process)['charges_total{kind="lookup"}'] == 2
 
 
-@pytest.mark.any_database
 def test_a_lookup_that_a_thread_does_again_is_counted_once(installation: Installation) -> None:
     process = installation.process(provider=CountingProvider(down=["+14150000001"]))
     organization_id = process.organization("0.01")  # It is enough for two.
@@ -196,7 +193,6 @@ def test_a_lookup_that_a_thread_does_again_is_counted_once(installation: Install
     assert sources(process) == [2, 0, 1]
 
 
-@pytest.mark.any_database
 def test_places_that_are_held_show_and_those_given_back_do_not(process: Process) -> None:
     with process.waiting[SIMULATED].slot(uuid4()):
         assert scrape(process)["http_waiting_places_in_use"] == 1
@@ -207,7 +203,6 @@ def test_places_that_are_held_show_and_those_given_back_do_not(process: Process)
     assert shown["http_waiting_places"] == 40
 
 
-@pytest.mark.any_database
 def test_a_process_shows_only_what_it_does(process: Process) -> None:
     projector = scrape(process, "projector")
     assert 'follower_lag_events{name="wallets"}' in projector
@@ -216,7 +211,6 @@ def test_a_process_shows_only_what_it_does(process: Process) -> None:
     assert 'queue_messages{queue="lookup"}' in scrape(process, "clock")
 
 
-@pytest.mark.any_database
 def test_a_scrape_outlives_the_database(process: Process) -> None:
     with process.views.writing() as connection:
         connection.exec_driver_sql("DROP TABLE follower_positions")
@@ -227,7 +221,6 @@ def test_a_scrape_outlives_the_database(process: Process) -> None:
     assert not any(name.startswith("follower") for name in shown)
 
 
-@pytest.mark.any_database
 def test_no_label_could_hold_an_id_or_a_number(process: Process) -> None:
     text = generate_latest(process.metrics.registry("serve")).decode()
     labels = {

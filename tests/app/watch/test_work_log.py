@@ -13,8 +13,6 @@ from tests.app.cli.shell import ROOT
 from tests.installation import PRICE_MICROS, CountingProvider, Installation, Process, numbers
 from workers.routes import Message
 
-pytestmark = pytest.mark.any_database
-
 
 def work_on(process: Process, message: Message) -> None:
     process.publisher.publish(message)

@@ -41,6 +41,7 @@ def balance(process: Process, organization: UUID) -> int:
     return process.accounts.wallet(organization).balance_micros
 
 
+@pytest.mark.each_database
 def test_of_many_who_decide_at_once_one_does(
     process: Process, organization: UUID, waiting: UUID
 ) -> None:
@@ -56,7 +57,6 @@ def test_of_many_who_decide_at_once_one_does(
     assert balance(process, organization) == 100_000 + LARGE * (won == ["approve"])
 
 
-@pytest.mark.any_database
 def test_the_slower_of_two_who_approve_is_told_that_it_was_done(
     process: Process, waiting: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,7 +72,6 @@ def test_the_slower_of_two_who_approve_is_told_that_it_was_done(
         process.accounts.approve(waiting, by(process))
 
 
-@pytest.mark.any_database
 def test_what_a_payment_service_has_booked_is_not_booked_again(
     process: Process, organization: UUID, waiting: UUID
 ) -> None:
@@ -84,7 +83,6 @@ def test_what_a_payment_service_has_booked_is_not_booked_again(
     assert balance(process, organization) == 100_000 + LARGE
 
 
-@pytest.mark.any_database
 def test_a_reference_that_was_booked_before_the_limit_stays_booked(
     process: Process, organization: UUID
 ) -> None:
@@ -95,6 +93,7 @@ def test_a_reference_that_was_booked_before_the_limit_stays_booked(
     assert balance(process, organization) == 100_000 + LIMIT
 
 
+@pytest.mark.each_database
 def test_first_limits_at_once_end_in_one_limit(process: Process) -> None:
     approvals, cause = process.accounts.approvals, by(process)
     together(*(lambda n=n: approvals.set_limit(n, cause) for n in range(1, 9)))
@@ -107,7 +106,6 @@ def test_first_limits_at_once_end_in_one_limit(process: Process) -> None:
 FREE = {"permit": lambda *_, **__: []}  # There is no limit.
 
 
-@pytest.mark.any_database
 def test_two_that_register_at_once_are_two_operators(process: Process) -> None:
     operators, cause = process.operators, process.cause()
     twins = iter(["twin"])

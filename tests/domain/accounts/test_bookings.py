@@ -8,8 +8,6 @@ from domain.accounts.wallet import Deposit
 from domain.errors import Conflict
 from tests.installation import Process
 
-pytestmark = pytest.mark.any_database
-
 
 def test_a_payment_whose_twin_is_lost_is_not_called_booked(
     process: Process, monkeypatch: pytest.MonkeyPatch

@@ -19,8 +19,6 @@ from tests.installation import CountingProvider, Installation, Process
 from tests.plan_files import import_plans, plan
 from tests.workers.fees import customer
 
-pytestmark = pytest.mark.any_database
-
 MICROS = 5_000
 Ask = Callable[[Process, UUID], object]
 

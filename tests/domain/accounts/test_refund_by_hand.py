@@ -18,8 +18,6 @@ from tests.projections.forgery import ITEM_MICROS, InDatabase
 from tests.projections.link_forgery import LinkForger, first_of
 from tests.projections.looking import timeline
 
-pytestmark = pytest.mark.any_database
-
 
 @pytest.fixture
 def forger(process: Process) -> LinkForger:

@@ -33,7 +33,6 @@ def back(process: Process, owner: UUID, micros: int | None = None, **facts: Any)
     return accounts.move("reversal", owner, micros, reference, cause, **given)
 
 
-@pytest.mark.any_database
 def test_a_deposit_is_reversed_once(process: Process, organization: UUID) -> None:
     made = back(process, organization)
     assert (made.amount_micros, made.id) == (1_000_000, Reversal.id_of(organization, "bank-1"))
@@ -50,7 +49,6 @@ def test_a_deposit_is_reversed_once(process: Process, organization: UUID) -> Non
     assert process.audit().ok
 
 
-@pytest.mark.any_database
 def test_only_what_was_paid_in_is_reversed(process: Process, organization: UUID) -> None:
     other = process.organization("2.00", "Other")
     process.deposit(other, "5.00", "their-1")
@@ -67,6 +65,7 @@ def test_only_what_was_paid_in_is_reversed(process: Process, organization: UUID)
     assert process.accounts.wallet(organization).balance_micros == 600_005
 
 
+@pytest.mark.each_database
 def test_of_many_who_reverse_at_once_one_does(process: Process, organization: UUID) -> None:
     process.look_up(organization, price_micros=200_000)
     won = list[UUID]()
@@ -82,6 +81,7 @@ def test_of_many_who_reverse_at_once_one_does(process: Process, organization: UU
     assert process.audit().ok
 
 
+@pytest.mark.each_database
 def test_purchases_at_once_with_a_reversal_never_cost_more_than_there_is(
     process: Process, organization: UUID
 ) -> None:
@@ -97,7 +97,6 @@ def test_purchases_at_once_with_a_reversal_never_cost_more_than_there_is(
     assert process.audit().ok
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("kind", ["reversal", "payout"])
 def test_what_waited_is_refused_when_it_cannot_be_done_any_more(
     process: Process, organization: UUID, kind: Any

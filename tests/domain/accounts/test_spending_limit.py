@@ -30,7 +30,6 @@ def spent(process: Process, organization_id: UUID) -> int:
     return spending(process, organization_id).spent_micros
 
 
-@pytest.mark.any_database
 def test_what_was_spent_in_the_month_counts_and_what_was_before_does_not(
     installation: Installation, provider: CountingProvider
 ) -> None:
@@ -58,6 +57,7 @@ def test_what_was_spent_in_the_month_counts_and_what_was_before_does_not(
 MIDNIGHT = datetime(2026, 4, 1, tzinfo=UTC)
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize(
     ("seconds", "hour", "counted"),
     [([-1, 1, -2], 9, 2), ([1, -2, -86_000, 30], -1, 4), ([-1, -2], 9, 0)],
@@ -79,7 +79,6 @@ def test_entries_around_midnight_count_as_the_audit_counts_them(
     assert check_log(asker.process.log).failures == []
 
 
-@pytest.mark.any_database
 def test_a_charge_of_the_next_month_while_a_limit_is_set_begins_that_month(
     installation: Installation,
 ) -> None:
@@ -103,7 +102,6 @@ def test_a_charge_of_the_next_month_while_a_limit_is_set_begins_that_month(
     assert check_log(asker.process.log).failures == []
 
 
-@pytest.mark.any_database
 def test_setting_a_limit_again_changes_nothing_and_ending_it_ends_it(process: Process) -> None:
     organization_id = process.organization("1.00")
     for micros in (50_000, None):
@@ -115,7 +113,6 @@ def test_setting_a_limit_again_changes_nothing_and_ending_it_ends_it(process: Pr
     assert check_log(process.log).failures == []
 
 
-@pytest.mark.any_database
 def test_a_wallet_that_is_opened_later_has_the_limit(process: Process) -> None:
     organization_id = process.organization("")
     limit(process, organization_id, 7)
@@ -126,7 +123,6 @@ def test_a_wallet_that_is_opened_later_has_the_limit(process: Process) -> None:
     assert check_log(process.log).failures == []
 
 
-@pytest.mark.any_database
 def test_a_limit_that_a_process_of_the_release_before_has_dropped_is_named_and_set_again(
     installation: Installation, provider: CountingProvider
 ) -> None:
@@ -151,6 +147,7 @@ def test_a_limit_that_a_process_of_the_release_before_has_dropped_is_named_and_s
     assert spent(process, organization_id) == 5_000
 
 
+@pytest.mark.each_database
 def test_a_limit_that_is_set_while_others_spend_counts_each_charge(
     installation: Installation, provider: CountingProvider
 ) -> None:
@@ -171,6 +168,7 @@ def test_a_limit_that_is_set_while_others_spend_counts_each_charge(
     assert check_log(asker.process.log).failures == []
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("limit_micros", [20 * PRICE_MICROS, 20 * PRICE_MICROS + 1])
 def test_fifty_threads_of_two_processes_never_go_past_the_limit(
     installation: Installation, provider: CountingProvider, limit_micros: int

@@ -9,8 +9,6 @@ from domain.catalogue.commands import Imported
 from tests.installation import Process
 from tests.plan_files import covering, import_plans, plan, profile, refusal, stored, topics
 
-pytestmark = pytest.mark.any_database
-
 
 @pytest.mark.parametrize(
     "change",

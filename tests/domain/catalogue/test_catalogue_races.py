@@ -14,6 +14,7 @@ from tests.installation import Installation, Process
 from tests.plan_files import import_plans, plan, stored, topics
 
 
+@pytest.mark.each_database
 def test_imports_of_two_processes_at_once_make_every_plan_once(installation: Installation) -> None:
     processes = [installation.process() for _ in range(2)]
     plans = [plan(f"Plan {number}") for number in range(50)]
@@ -38,7 +39,6 @@ def interrupt(process: Process, meanwhile: Callable[[], object]) -> None:
     process.catalogue = Catalogue(process.log, known)
 
 
-@pytest.mark.any_database
 def test_an_import_that_was_overtaken_decides_anew(
     installation: Installation, process: Process
 ) -> None:
@@ -47,7 +47,6 @@ def test_an_import_that_was_overtaken_decides_anew(
     assert import_plans(process, plan("B", data_mb=5), plan("C")) == Imported(1, 1, 0)
 
 
-@pytest.mark.any_database
 def test_a_plan_that_was_renamed_meanwhile_is_not_taken_for_the_old_one(
     installation: Installation, process: Process
 ) -> None:
@@ -58,7 +57,6 @@ def test_a_plan_that_was_renamed_meanwhile_is_not_taken_for_the_old_one(
     assert process.log.get(Plan, chosen).terms.name == "B"
 
 
-@pytest.mark.any_database
 def test_an_import_does_not_try_for_ever(process: Process) -> None:
     chosen, looks = uuid4(), []
     import_plans(process, plan("B", id=str(chosen)))
@@ -73,6 +71,7 @@ def test_an_import_does_not_try_for_ever(process: Process) -> None:
     assert len(looks) == RACES_MAX
 
 
+@pytest.mark.each_database
 def test_changes_of_one_plan_by_two_operators_are_all_kept(installation: Installation) -> None:
     processes = [installation.process() for _ in range(2)]
     organizations = [processes[0].organization("") for _ in range(20)]
@@ -88,7 +87,6 @@ def test_changes_of_one_plan_by_two_operators_are_all_kept(installation: Install
     assert stored(processes[0]).excluded == set(organizations)
 
 
-@pytest.mark.any_database
 def test_a_table_that_is_behind_the_log_decides_nothing(process: Process) -> None:
     import_plans(process, plan())
     process.projector.catch_up()

@@ -9,8 +9,6 @@ from domain.catalogue.plan import Plan
 from tests.installation import Process
 from tests.plan_files import import_plans, plan, refusal, stored
 
-pytestmark = pytest.mark.any_database
-
 
 def test_without_an_id_a_plan_is_known_by_owner_and_provider_id_else_by_its_name(
     process: Process,

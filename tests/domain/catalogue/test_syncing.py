@@ -17,8 +17,6 @@ from domain.errors import NotPossible
 from tests.installation import Installation, Process, SetClock
 from tests.plan_files import covering, import_plans, plan, topics
 
-pytestmark = pytest.mark.any_database
-
 FRANCE = SuppliedCountry("FR", (("Orange", ("4G", "5G")), ("Free", ("4G",))))
 GERMANY = SuppliedCountry("DE", (("Telekom", ("5G",)),))
 SMALL = SuppliedPlan("small", "France 1 GB", 1000, 7, (FRANCE,), Cost(2_000_000, "USD"))

@@ -21,8 +21,6 @@ from tests.domain.buying import Buyer, Gate, Patience
 from tests.installation import PATIENCE_S, wait_until
 from tests.plan_files import profile
 
-pytestmark = pytest.mark.any_database
-
 SHORT_S = 0.2
 
 

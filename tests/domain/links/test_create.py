@@ -15,8 +15,6 @@ from domain.money import format_amount
 from tests.domain.buying import Buyer, NewBuyer
 from tests.installation import SetClock
 
-pytestmark = pytest.mark.any_database
-
 DETAILS = {"required": "4.00", "available": "3.999999", "currency": "USD"}
 
 

@@ -25,8 +25,6 @@ from domain.provider_errors import Rejected, Unavailable
 from tests.domain.buying import PLACES, Buyer, NewBuyer
 from tests.installation import SetClock, wait_until
 
-pytestmark = pytest.mark.any_database
-
 
 def ask(buyer: Buyer, plan_id: UUID, key: str | None = "key-1") -> Link:
     return buyer.create(plan_id, key, waits=False)[0]

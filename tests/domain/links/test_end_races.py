@@ -41,6 +41,7 @@ def finish(buyer: Buyer, link: Link, kind: EndKind, process: Process | None = No
     return run(buyer.link(link.id), process.cause())
 
 
+@pytest.mark.each_database
 def test_of_twelve_that_cancel_at_once_all_are_told_that_it_is_cancelled(buyer: Buyer) -> None:
     link = bought(buyer)
     processes = (buyer.process, allow(buyer.open()))
@@ -52,7 +53,6 @@ def test_of_twelve_that_cancel_at_once_all_are_told_that_it_is_cancelled(buyer: 
     assert buyer.balance_micros == SUM
 
 
-@pytest.mark.any_database
 def test_those_who_end_and_those_who_cancel_agree_on_one(buyer: Buyer) -> None:
     link = bought(buyer)
     kinds: list[EndKind] = ["end", "cancel"]
@@ -65,7 +65,6 @@ def test_those_who_end_and_those_who_cancel_agree_on_one(buyer: Buyer) -> None:
     assert buyer.balance_micros == (SUM if ended.reason == "cancelled" else SUM - 4_000_000)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("seed", [0, 1])  # Each order of the two.
 def test_a_top_up_beside_a_cancellation_is_done_before_it_or_not_at_all(
     buyer: Buyer, seed: int
@@ -81,6 +80,7 @@ def test_a_top_up_beside_a_cancellation_is_done_before_it_or_not_at_all(
     assert buyer.balance_micros == SUM
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_refund_by_hand_beside_a_cancellation_gives_nothing_back_twice(
     buyer: Buyer, seed: int
@@ -101,7 +101,6 @@ def test_a_refund_by_hand_beside_a_cancellation_gives_nothing_back_twice(
     assert buyer.balance_micros == SUM
 
 
-@pytest.mark.any_database
 def test_a_change_waits_for_an_end_that_the_network_refuses(buyer: Buyer) -> None:
     link, plan_id, gate = bought(buyer), buyer.sell("More", "1.00"), Gate(LinkBusy())
     buyer.network.before("remove_endpoint", gate)

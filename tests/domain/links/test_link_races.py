@@ -27,7 +27,6 @@ def beaten(counted: list[None]) -> Callable[..., None]:
     return lose
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("what", ["link", "change"])
 def test_a_request_that_others_always_beat_to_the_end_of_what_it_began_gives_up(
     buyer: Buyer, what: str
@@ -45,7 +44,6 @@ def test_a_request_that_others_always_beat_to_the_end_of_what_it_began_gives_up(
     assert len(tries) == RACES_MAX
 
 
-@pytest.mark.any_database
 def test_a_change_that_always_comes_second_gives_up_long_before_its_deadline(
     buyer: Buyer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,7 +78,6 @@ def unconfirmed(real: Callable[..., int], lost: list[PlanChange]) -> Callable[..
     return commit
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("price", ["1.00", "0.00"])
 def test_without_a_key_it_is_waited_for_and_not_begun_again(
     buyer: Buyer, link: Link, price: str, monkeypatch: pytest.MonkeyPatch

@@ -16,8 +16,6 @@ from tests.domain.buying import Buyer
 from tests.domain.conftest import clocked_buyer
 from tests.installation import wait_until
 
-pytestmark = pytest.mark.any_database
-
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 

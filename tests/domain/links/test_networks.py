@@ -17,8 +17,6 @@ from tests.installation import Installation, Process, SetClock, wait_until
 from tests.plan_files import import_plans, plan, refusal, stored
 from tests.second_network import SECOND, add_to
 
-pytestmark = pytest.mark.any_database
-
 
 @pytest.fixture
 def buyer(

@@ -21,7 +21,6 @@ INTENTS = [each for each in CHANGES if each.SETS["open_call"] is itself]
 NOW, TICK = timedelta(), timedelta(microseconds=1)
 
 
-@pytest.mark.any_database
 def test_each_call_has_a_row_is_due_at_its_end_and_over_with_its_outcome(buyer: Buyer) -> None:
     rows = [each for each in buyer.process.provisioning.rows if isinstance(each, Requested)]
     assert {type(each) for each in rows} == {*kinds_below(Requested)}
@@ -31,7 +30,6 @@ def test_each_call_has_a_row_is_due_at_its_end_and_over_with_its_outcome(buyer: 
         assert DUE[type(each)](each) == getattr(each, "until", None)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("intent", INTENTS, ids=lambda each: each.TOPIC)
 def test_an_open_call_excludes_all_others_is_settled_and_makes_reads_wait(
     clocked_buyer: Buyer, intent: Any

@@ -19,9 +19,6 @@ from tests.installation import wait_until
 from tests.support.erasing import erase_months
 from workers.links import CreateEndpoint
 
-pytestmark = pytest.mark.any_database
-
-
 buyer = clocked_buyer
 
 

@@ -20,8 +20,6 @@ from tests.domain.conftest import clocked_buyer
 from tests.faulty_network import Killed
 from tests.installation import PATIENCE_S
 
-pytestmark = pytest.mark.any_database
-
 TARGETS: list[Target] = ["suspended", "active"]
 SHORT_S = 0.05
 

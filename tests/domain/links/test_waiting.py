@@ -18,8 +18,6 @@ from domain.links.waiting import limiters_of, wait_for
 from tests.domain.buying import Buyer, Gate, NewBuyer, Patience
 from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
 
-pytestmark = pytest.mark.any_database
-
 
 def is_suspended(organization: Organization) -> bool:
     return organization.status == "suspended"

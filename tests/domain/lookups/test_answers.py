@@ -16,8 +16,6 @@ from domain.lookups.ports import Details, Portability
 from domain.provider_errors import NotAnswered
 from tests.installation import PATIENCE_S, CountingProvider, Process, SetClock, numbers, wait_until
 
-pytestmark = pytest.mark.any_database
-
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
 NUMBER, OTHER = numbers(2)
 DAY = timedelta(days=1)

@@ -42,7 +42,6 @@ def asker(installation: Installation) -> Asker:
     return Asker(installation, CountingProvider(), "10.00")
 
 
-@pytest.mark.any_database
 def test_the_numbers_are_kept_sealed_and_in_order(asker: Asker) -> None:
     wanted = numbers(20)[::-1]
     job_id, _ = asker.create(wanted)

@@ -26,7 +26,6 @@ def create(
     return job.id, replayed
 
 
-@pytest.mark.any_database
 def test_what_is_beyond_the_bound_is_refused_until_something_has_ended(process: Process) -> None:
     one, other = process.organization("10.00"), process.organization("10.00")
     first, _ = create(process, one, 600, "key-1")
@@ -46,7 +45,6 @@ def test_what_is_beyond_the_bound_is_refused_until_something_has_ended(process: 
     assert not create(process, one, 1_000, "key-2")[1]
 
 
-@pytest.mark.any_database
 def test_the_bound_comes_before_the_balance_and_what_is_not_paid_takes_no_room(
     process: Process,
 ) -> None:
@@ -59,6 +57,7 @@ def test_the_bound_comes_before_the_balance_and_what_is_not_paid_takes_no_room(
         create(process, poor, 991)
 
 
+@pytest.mark.each_database
 def test_fifty_jobs_at_once_do_not_pass_the_bound(process: Process) -> None:
     one = process.organization("100.00")
 
@@ -73,7 +72,6 @@ def test_fifty_jobs_at_once_do_not_pass_the_bound(process: Process) -> None:
         assert Counter(pool.map(ask, range(50))) == {"accepted": 10, "refused": 40}
 
 
-@pytest.mark.any_database
 def test_twins_of_one_key_are_one_job_where_there_is_room_for_one(process: Process) -> None:
     one = process.organization("100.00")
     with ThreadPoolExecutor(8) as pool:

@@ -16,7 +16,6 @@ def asker(installation: Installation, provider: CountingProvider) -> Asker:
     return Asker(installation, provider)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("provider", [CountingProvider(), CountingProvider(remote=True)])
 def test_an_answer_says_where_it_came_from_and_is_charged_every_time(
     installation: Installation, provider: CountingProvider
@@ -32,6 +31,7 @@ def test_an_answer_says_where_it_came_from_and_is_charged_every_time(
     asker.check()
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("price_micros", [0, 20_000])
 def test_what_is_free_or_cannot_be_paid_needs_a_thread(
     installation: Installation, price_micros: int
@@ -42,6 +42,7 @@ def test_what_is_free_or_cannot_be_paid_needs_a_thread(
         replace(process.single_lookup, leases=None).prepare(wanted, process.cause())
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize(
     ("price_micros", "currency", "refusal"),
     [(20_000, "USD", InsufficientBalance), (5_000, "EUR", ConfigError)],
@@ -62,6 +63,7 @@ def test_what_the_wallet_cannot_pay_asks_no_provider(
     assert provider.asked == []
 
 
+@pytest.mark.each_database
 def test_a_balance_that_goes_while_the_provider_is_asked_gives_no_answer(
     asker: Asker, provider: CountingProvider
 ) -> None:
@@ -78,6 +80,7 @@ def test_a_balance_that_goes_while_the_provider_is_asked_gives_no_answer(
     asker.check()
 
 
+@pytest.mark.each_database
 def test_money_that_was_paid_in_elsewhere_counts_though_the_held_wallet_does_not_know(
     installation: Installation, provider: CountingProvider
 ) -> None:
@@ -89,7 +92,6 @@ def test_money_that_was_paid_in_elsewhere_counts_though_the_held_wallet_does_not
     assert asker.balance_micros == 0
 
 
-@pytest.mark.any_database
 def test_paid_lookups_under_way_are_bounded(
     installation: Installation, provider: CountingProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,8 +21,6 @@ from domain.webhooks.endpoint import (
 from tests.installation import Installation, Process, SetClock
 from tests.support.erasing import erase_months
 
-pytestmark = pytest.mark.any_database
-
 URL = "https://partner.example/hooks?token=s3cret"
 
 

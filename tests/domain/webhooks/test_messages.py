@@ -94,7 +94,6 @@ def test_every_type_has_an_event_and_no_event_two_types_that_come_unnamed() -> N
     assert kinds_of(["link.failed", "of a later release"]) == (Link.ProvisioningFailed,)
 
 
-@pytest.mark.any_database
 def test_an_event_of_a_change_of_plans_is_told_in_the_order_of_its_link(process: Process) -> None:
     failed = next(each for each in EVENTS if isinstance(each, PlanChange.Failed))
     requested = next(each for each in EVENTS if isinstance(each, PlanChange.Requested))
@@ -117,7 +116,6 @@ def test_an_event_of_a_change_of_plans_is_told_in_the_order_of_its_link(process:
     assert process.log.head() == 0
 
 
-@pytest.mark.any_database
 def test_a_job_tells_that_it_was_cancelled(process: Process) -> None:
     job = process.log.get(BulkJob, process.create_job(process.organization(), numbers(3)))
     job.cancel(process.cause())

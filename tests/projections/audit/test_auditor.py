@@ -16,8 +16,6 @@ from tests.projections.histories import write_row
 from tests.projections.looking import register, tables
 from tests.support.erasing import erase_months
 
-pytestmark = pytest.mark.any_database
-
 
 def test_an_event_that_cannot_be_decoded_is_a_failure_at_its_position(process: Process) -> None:
     register(process, 3)

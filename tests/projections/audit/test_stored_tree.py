@@ -30,6 +30,7 @@ def kept(process: Process) -> list[tuple[int, bytes]]:
     return [leaf for tile in tiles for leaf in tile.leaves]
 
 
+@pytest.mark.each_database
 def test_it_has_the_leaf_of_every_event_however_the_batches_fall(process: Process) -> None:
     for count in (1, TILE - 2, 1, 1, 2 * TILE + 30):
         register(process, count)
@@ -47,6 +48,7 @@ def test_it_has_the_leaf_of_every_event_however_the_batches_fall(process: Proces
             tree.range_of(connection, len(leaves) + 1)
 
 
+@pytest.mark.each_database
 def test_the_events_up_to_a_position_are_counted_whatever_is_kept(process: Process) -> None:
     """Those that a promotion has left out are no events."""
     register(process, TILE + 20)
@@ -84,7 +86,6 @@ def check_path(
     assert root_from_path(leaves[index], index, size, path) == root_of(leaves[:size])
 
 
-@pytest.mark.any_database
 def test_without_its_position_it_goes_on_behind_the_last_leaf(process: Process) -> None:
     register(process, 3)
     process.tree_builder.catch_up()

@@ -78,6 +78,7 @@ def test_full_subtrees_are_added_as_their_leaves_are() -> None:
     assert (tree.size, tree.root()) == (700, root_of(kept))
 
 
+@pytest.mark.each_database
 def test_rows_are_read_as_they_are_stored(process: Process) -> None:
     process.organization()
     log = process.log

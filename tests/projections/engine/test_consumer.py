@@ -54,6 +54,7 @@ def has_all(process: Process, consumer: Noting) -> bool:
     return sorted(set(found) if isinstance(consumer, Publishing) else found) == everything(process)
 
 
+@pytest.mark.each_database
 def test_it_takes_the_log_in_batches_from_where_it_stood(
     process: Process, consumer: Noting, make: Make
 ) -> None:
@@ -66,6 +67,7 @@ def test_it_takes_the_log_in_batches_from_where_it_stood(
     assert place_of(process, consumer.name).position == process.log.head()
 
 
+@pytest.mark.each_database
 def test_of_two_copies_that_are_active_one_writes(
     installation: Installation,
     process: Process,
@@ -92,7 +94,6 @@ def test_of_two_copies_that_are_active_one_writes(
     assert place_of(process, consumer.name).position == process.log.head()
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("dies_in", ["read", "prepare", "advance", "follow", "finish"])
 def test_wherever_it_dies_the_next_one_loses_and_doubles_nothing(
     process: Process, consumer: Noting, make: Make, monkeypatch: pytest.MonkeyPatch, dies_in: str
@@ -114,7 +115,6 @@ def test_wherever_it_dies_the_next_one_loses_and_doubles_nothing(
     assert has_all(process, consumer)
 
 
-@pytest.mark.any_database
 def test_a_step_in_an_outage_moves_nothing_and_is_taken_again(
     process: Process, consumer: Noting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,7 +127,6 @@ def test_a_step_in_an_outage_moves_nothing_and_is_taken_again(
     assert failures(process) == {}
 
 
-@pytest.mark.any_database
 def test_what_fails_stops_at_exactly_its_event_and_goes_on_when_it_is_mended(
     process: Process, consumer: Noting
 ) -> None:
@@ -157,7 +156,6 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_an_event_that_cannot_be_decoded_stops_all_but_those_that_take_bytes(
     process: Process, consumer: Noting, row: tuple[str, bytes]
@@ -179,7 +177,6 @@ def test_an_event_that_cannot_be_decoded_stops_all_but_those_that_take_bytes(
     assert has_all(process, consumer)
 
 
-@pytest.mark.any_database
 def test_what_it_does_not_use_is_passed_unread(process: Process, consumer: Noting) -> None:
     write_row(process, uuid4().hex, 1, "deposit.made", b"{}")
     drain(consumer)
@@ -187,6 +184,7 @@ def test_what_it_does_not_use_is_passed_unread(process: Process, consumer: Notin
     assert failures(process) == {}
 
 
+@pytest.mark.each_database
 def test_without_a_position_of_this_log_and_version_it_begins_anew(
     process: Process, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,7 +204,6 @@ def test_without_a_position_of_this_log_and_version_it_begins_anew(
     assert place_of(process, first.name).version == 2
 
 
-@pytest.mark.any_database
 def test_a_position_moves_now_and_then_where_nothing_is_asked(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

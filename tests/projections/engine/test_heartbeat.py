@@ -23,6 +23,7 @@ def caught_up_at(process: Process, name: str = "organizations") -> datetime | No
     return place_of(process, name).caught_up_at
 
 
+@pytest.mark.each_database
 def test_it_moves_while_nothing_happens(
     process: Process, projector: Projector, clock: SetClock
 ) -> None:
@@ -33,7 +34,6 @@ def test_it_moves_while_nothing_happens(
     assert {lag.caught_up_at for lag in all_lags(process)} == {clock.now}
 
 
-@pytest.mark.any_database
 def test_it_does_not_write_at_every_look(
     process: Process, projector: Projector, clock: SetClock
 ) -> None:
@@ -44,7 +44,6 @@ def test_it_does_not_write_at_every_look(
     assert caught_up_at(process) == before
 
 
-@pytest.mark.any_database
 def test_it_stands_still_while_more_waits_than_one_batch(
     process: Process, projector: Projector, clock: SetClock
 ) -> None:
@@ -59,7 +58,6 @@ def test_it_stands_still_while_more_waits_than_one_batch(
     assert caught_up_at(process) == clock.now
 
 
-@pytest.mark.any_database
 def test_it_stands_still_for_a_model_that_has_stopped(
     process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,7 +75,6 @@ def test_it_stands_still_for_a_model_that_has_stopped(
     assert caught_up_at(process) == clock.now
 
 
-@pytest.mark.any_database
 def test_it_moves_on_after_the_clock_was_set_back(
     process: Process, projector: Projector, clock: SetClock
 ) -> None:

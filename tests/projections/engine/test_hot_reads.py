@@ -15,6 +15,8 @@ from projections.engine.database import FREE_MIN, is_outage
 from projections.engine.hot_reads import HotStatement, OneOf, run
 from tests.installation import PATIENCE_S, Process, postgresql_only, sqlite_only
 
+pytestmark = pytest.mark.each_database
+
 ENDED = (  # It waits until they have: a server that only was asked to still answers for a moment.
     "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity"
     " WHERE datname = current_database()"

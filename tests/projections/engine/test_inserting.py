@@ -24,6 +24,8 @@ from projections.engine.inserting import MANY_ROWS, insert_many, insert_new, ups
 from projections.models.plans import NAME
 from tests.installation import Process
 
+pytestmark = pytest.mark.each_database
+
 THINGS = Table(
     "things",
     MetaData(),

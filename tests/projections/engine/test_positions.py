@@ -17,6 +17,8 @@ from tests.installation import Process, postgresql_only, wait_until
 from tests.projections.histories import leave_out
 from tests.projections.looking import all_lags, failures, place_of, register
 
+pytestmark = pytest.mark.each_database
+
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
 
 

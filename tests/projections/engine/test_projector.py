@@ -8,7 +8,6 @@ from tests.installation import Process
 from tests.projections.looking import place_of, places, projector_of, register, rows, trouble_for
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("times", [1, 3])
 def test_catching_up_waits_out_what_passes(
     process: Process, monkeypatch: pytest.MonkeyPatch, times: int
@@ -19,7 +18,6 @@ def test_catching_up_waits_out_what_passes(
     assert set(places(process).values()) == {1}
 
 
-@pytest.mark.any_database
 def test_catching_up_ends_when_the_trouble_does_not(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -29,6 +27,7 @@ def test_catching_up_ends_when_the_trouble_does_not(
         process.projector.catch_up()
 
 
+@pytest.mark.each_database
 def test_a_model_that_is_behind_catches_up_while_the_others_stay_where_they_are(
     process: Process,
 ) -> None:
@@ -45,7 +44,6 @@ def test_a_model_that_is_behind_catches_up_while_the_others_stay_where_they_are(
     assert rows(process, [process.wallets]) == before
 
 
-@pytest.mark.any_database
 def test_a_model_that_has_followed_what_a_failover_lost_is_rebuilt(process: Process) -> None:
     register(process, 2)
     models = process.wallets, process.organizations

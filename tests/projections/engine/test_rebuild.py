@@ -75,6 +75,7 @@ def forget_some(process: Process) -> None:
     process.link_readings.rename(process.log.get(Link, links[0].id), "Named again", cause)
 
 
+@pytest.mark.each_database
 @pytest.mark.slow
 @pytest.mark.rounds
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -95,7 +96,6 @@ def test_a_rebuild_equals_what_was_projected_live(process: Process, seed: int) -
     assert process.audit().failures == []
 
 
-@pytest.mark.any_database
 def test_one_model_that_cannot_be_built_holds_up_no_other(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +114,7 @@ def test_one_model_that_cannot_be_built_holds_up_no_other(
     assert tables(process) == before
 
 
+@pytest.mark.each_database
 def test_a_rebuild_that_fails_at_the_swap_changes_nothing(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +132,6 @@ def test_a_rebuild_that_fails_at_the_swap_changes_nothing(
     assert (tables(process), rows(process), places(process)) == before
 
 
-@pytest.mark.any_database
 def test_a_model_that_has_stopped_is_mended_by_its_rebuild(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +145,6 @@ def test_a_model_that_has_stopped_is_mended_by_its_rebuild(
     assert len(rows(process)["wallets"]) == 1
 
 
-@pytest.mark.any_database
 def test_a_rebuild_catches_up_with_what_the_live_model_has_seen_meanwhile(process: Process) -> None:
     organization_id = process.organization("1.00")
     process.projector.catch_up()
@@ -182,7 +181,6 @@ def test_a_log_that_was_restored_is_told_apart_and_read_anew(
     assert len(rows(restored)["organizations"]) == 2 + more
 
 
-@pytest.mark.any_database
 def test_a_generation_can_be_filled_up_to_a_position(process: Process) -> None:
     register(process, 5)
     filling = Filling(process.views, [process.organizations])

@@ -95,6 +95,7 @@ def swaps_that_wait(process: Process) -> int:
         return int(connection.execute(text(statement)).scalar_one())
 
 
+@pytest.mark.each_database
 @pytest.mark.rounds
 def test_rebuilding_while_events_arrive_and_readers_read(installation: Installation) -> None:
     writer, projecting, reading, rebuilding = (installation.process() for _ in range(4))
@@ -120,6 +121,7 @@ def test_rebuilding_while_events_arrive_and_readers_read(installation: Installat
     assert writer.audit().failures == []
 
 
+@pytest.mark.each_database
 def test_what_comes_while_tables_are_filled_is_read_before_anybody_has_to_wait(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

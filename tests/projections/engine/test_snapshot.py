@@ -23,7 +23,6 @@ def change(it: Organization, cause: Cause, number: int) -> None:
             it.set_spending_limit(5, cause)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("singly", [False, True])
 def test_a_row_is_the_aggregate_as_it_is_now(process: Process, *, singly: bool) -> None:
     made, client = process.organization("1.00"), process.client(None)

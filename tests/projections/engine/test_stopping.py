@@ -27,6 +27,7 @@ def project_all(projector: Projector) -> None:
         pass
 
 
+@pytest.mark.each_database
 def test_a_handler_that_raises_stops_its_model_at_exactly_that_position(
     process: Process, projector: Projector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -40,7 +41,6 @@ def test_a_handler_that_raises_stops_its_model_at_exactly_that_position(
     assert rows(process)["wallets"] == [(organization_id, "USD", 1_000_000, 1)]
 
 
-@pytest.mark.any_database
 def test_neither_the_log_lines_nor_the_report_show_what_was_being_written(
     process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -64,7 +64,6 @@ def test_a_stream_id_that_is_none_is_no_place_to_stand_at(process: Process) -> N
     assert set(failures(process)) == {model.name for model in process.models}
 
 
-@pytest.mark.any_database
 def test_a_projector_leaves_a_model_of_another_version_alone(process: Process) -> None:
     # A process of the old release runs on while `migrate` of the new one has rebuilt a model.
     register(process, 1)

@@ -65,6 +65,7 @@ def found(process: Process) -> list[str]:
     return [failure.reason for failure in report.failures]
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("damage", [on_sqlite(change), lose, on_sqlite(add)])
 def test_a_damaged_row_is_found_in_every_table(full: Process, damage: Damage) -> None:
     by_name = {each.name: each for model in full.models for each in model.tables}
@@ -79,7 +80,6 @@ def test_a_damaged_row_is_found_in_every_table(full: Process, damage: Damage) ->
     assert {*named} == {*CHANGES}
 
 
-@pytest.mark.any_database
 def test_a_lost_row_is_named_by_its_own_key(full: Process) -> None:
     keys = sorted([*register(full, 3)], key=str)
     full.projector.catch_up()
@@ -91,7 +91,6 @@ def test_a_lost_row_is_named_by_its_own_key(full: Process) -> None:
     ]
 
 
-@pytest.mark.any_database
 def test_a_model_that_was_never_built_or_has_stopped_is_a_failure(full: Process) -> None:
     with full.views.writing() as connection:
         full.positions.fail(connection, [place_of(full, "jobs")], "a bug", full.clock())

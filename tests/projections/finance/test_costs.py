@@ -33,6 +33,7 @@ def counted(process: Process) -> Earned:
     return found
 
 
+@pytest.mark.each_database
 def test_the_view_and_the_report_agree(installation: Installation) -> None:
     installation.environment["COST_PER_LOOKUP"] = "offline=0.001"
     process = installation.process(clock := SetClock())
@@ -60,7 +61,6 @@ def test_the_view_and_the_report_agree(installation: Installation) -> None:
     figures.database.close()
 
 
-@pytest.mark.any_database
 def test_they_agree_on_a_long_history(process: Process) -> None:
     life = Life(process, 41)
     life.go_on(40)

@@ -26,6 +26,8 @@ from tests.installation import Process, SetClock, postgresql_only
 from tests.projections.histories import DOWN
 from tests.tidy.source import ROOT
 
+pytestmark = pytest.mark.each_database
+
 
 @pytest.fixture
 def acme(process: Process) -> UUID:

@@ -4,8 +4,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-import pytest
-
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import LinkSteps
 
@@ -19,7 +17,6 @@ def active(process: Process, organization_id: UUID, moment: datetime) -> list[UU
     return process.ask(process.links.active_at, organization_id, moment)
 
 
-@pytest.mark.any_database
 def test_a_span_lasts_until_the_link_is_otherwise_or_ends(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -40,7 +37,6 @@ def test_a_span_lasts_until_the_link_is_otherwise_or_ends(
         assert bool(active(process, organization_id, moment)) is expected, moment
 
 
-@pytest.mark.any_database
 def test_a_link_counts_once_after_a_clock_was_set_back(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:

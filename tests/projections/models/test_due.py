@@ -33,7 +33,6 @@ def oldest(process: Process) -> datetime | None:
     return process.ask(process.due_list.oldest)
 
 
-@pytest.mark.any_database
 def test_what_was_begun_before_the_clock_was_set_back_is_due(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -45,7 +44,6 @@ def test_what_was_begun_before_the_clock_was_set_back_is_due(
     assert due(process, clock()) == []
 
 
-@pytest.mark.any_database
 def test_a_link_is_due_by_its_step_until_it_is_active(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -62,7 +60,6 @@ def test_a_link_is_due_by_its_step_until_it_is_active(
         assert due_in_s(process, life.id) == seconds
 
 
-@pytest.mark.any_database
 def test_a_lost_order_is_due_when_it_is_settled_and_then_until_all_is_given_back(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -87,7 +84,6 @@ def test_a_lost_order_is_due_when_it_is_settled_and_then_until_all_is_given_back
     assert due_in_s(process, lost.id) is None
 
 
-@pytest.mark.any_database
 def test_a_status_is_due_when_its_intent_has_run_out(
     process: Process, organization_id: UUID
 ) -> None:
@@ -101,7 +97,6 @@ def test_a_status_is_due_when_its_intent_has_run_out(
     assert due_in_s(process, life.id) is None
 
 
-@pytest.mark.any_database
 def test_a_plan_change_is_due_by_its_step_until_it_is_finished(
     process: Process, organization_id: UUID
 ) -> None:
@@ -124,6 +119,7 @@ def test_a_plan_change_is_due_by_its_step_until_it_is_finished(
     assert due_in_s(process, ChangeSteps(life, add=[bought("Three")]).do().id) is None
 
 
+@pytest.mark.each_database
 def test_work_comes_longest_due_first_and_bounded(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -141,6 +137,7 @@ def test_work_comes_longest_due_first_and_bounded(
     assert due(process, begun_at + timedelta(seconds=0.4)) == []
 
 
+@pytest.mark.each_database
 def test_the_oldest_work_is_that_which_began_first_not_that_which_moved_first(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:

@@ -4,8 +4,6 @@ import re
 from functools import partial
 from uuid import UUID
 
-import pytest
-
 from app.bootstrap.observed import Observed
 from projections.models.jobs import JobStatus
 from tests.installation import Process, SetClock, numbers, sqlite_only
@@ -13,7 +11,6 @@ from tests.projections.looking import plan_of, statements
 from tests.support.erasing import erase_months
 
 
-@pytest.mark.any_database
 def test_a_list_shows_no_job_whose_month_was_erased(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -33,7 +30,6 @@ def test_a_list_shows_no_job_whose_month_was_erased(
     assert listed("completed") == []
 
 
-@pytest.mark.any_database
 def test_nobody_reads_the_jobs_of_others(process: Process, organization_id: UUID) -> None:
     job_id, other = process.create_job(organization_id, numbers(1)), process.organization()
     process.create_job(other, numbers(1))

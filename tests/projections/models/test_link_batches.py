@@ -20,6 +20,8 @@ from tests.projections.forgery import forged
 from tests.projections.histories import Life
 from tests.projections.looking import Rows, rows
 
+pytestmark = pytest.mark.each_database
+
 MODELS = ("links", "due_list", "transactions", "statements", "usage")
 
 

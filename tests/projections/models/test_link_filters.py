@@ -29,6 +29,7 @@ def ids(process: Process, owner: UUID, **wanted: Any) -> list[UUID]:
     return [row.id for row in rows]
 
 
+@pytest.mark.each_database
 @pytest.mark.slow
 def test_all_filters_and_sorts_can_be_combined(process: Process, clock: SetClock) -> None:
     """Two of the links are made at each moment, three of four have an end, many the same one."""
@@ -93,7 +94,6 @@ def _key(sort: str | None) -> Any:
     return key
 
 
-@pytest.mark.any_database
 def test_a_link_ends_with_the_last_plan_that_has_data_left(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -135,6 +135,7 @@ def test_a_link_ends_with_the_last_plan_that_has_data_left(
     assert known() is None
 
 
+@pytest.mark.each_database
 def test_a_plan_that_is_over_a_used_up_and_an_ended_link_have_no_end(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_plan_that_is_over_a_used_up_and_an_ended_link_have_no_end(
     assert ids(process, organization_id, expires_before=ends + DAY) == []
 
 
+@pytest.mark.each_database
 def test_a_plan_finds_the_links_that_have_it_now(process: Process, organization_id: UUID) -> None:
     plan, other = bought("Plain"), bought("Other")
     life = LinkSteps(process, organization_id, None, plan).activate()

@@ -23,14 +23,12 @@ def history(life: LinkSteps, owner: UUID | None = None) -> list[Transaction]:
     return life.process.ask(life.process.transactions.link_history, *asked, slice(0, 9))[0]
 
 
-@pytest.mark.any_database
 def test_a_link_that_a_fee_names_twice_has_it_once_and_for_its_owner_only(life: LinkSteps) -> None:
     charge_fee(life.process, life.organization_id, "2026-03", [life.id, life.id])
     assert [each.kind for each in history(life)] == ["monthly_link_fee", "activation"]
     assert history(life, life.process.organization()) == []
 
 
-@pytest.mark.any_database
 def test_the_moment_comes_before_the_sequence(life: LinkSteps, clock: SetClock) -> None:
     """After a clock was set back the newer entry has the older moment."""
     clock.forward(hours=-1)

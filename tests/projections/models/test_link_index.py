@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 import psycopg
+import pytest
 from sqlalchemy import text
 
 from app.processes.doctor import examine
@@ -40,6 +41,7 @@ def searches(process: Process) -> list[str]:
     return [each.message for each in examine(process) if each.check == "search"]
 
 
+@pytest.mark.each_database
 def test_a_rebuild_keeps_what_is_found(process: Process) -> None:
     organization_id = fleet(process)
     before, there = found(process, organization_id), tables(process)

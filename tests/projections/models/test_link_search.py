@@ -9,6 +9,8 @@ from tests.installation import Process
 from tests.projections.link_steps import LinkSteps, bought
 from tests.projections.looking import link_page
 
+pytestmark = pytest.mark.each_database
+
 NAMES = {
     "van": "Van 7",
     "percent": "100% sure",

@@ -14,6 +14,7 @@ from tests.projections.looking import ALL, link_page, plan_of, statements
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+@pytest.mark.each_database
 def test_pages_come_newest_first_and_neither_repeat_nor_skip(
     process: Process, organization_id: UUID
 ) -> None:
@@ -32,7 +33,6 @@ def test_pages_come_newest_first_and_neither_repeat_nor_skip(
     assert link_page(process, organization_id, ALL, slice(10**9, 10**9 + 9)) == ([], 11)
 
 
-@pytest.mark.any_database
 def test_nobody_sees_the_links_of_others(process: Process, organization_id: UUID) -> None:
     owners = (organization_id, process.organization())
     ids = [LinkSteps(process, owner, "Van").activate().id for owner in owners]

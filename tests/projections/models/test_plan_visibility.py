@@ -147,12 +147,14 @@ def for_any_link(world: World) -> set[UUID]:
     return {row.id for row in world.process.read(plans.compatible, caller, wanted, None)}
 
 
+@pytest.mark.each_database
 def test_every_read_shows_what_the_contract_says(world: World) -> None:
     for look in (listed, read_one_by_one, for_any_link):
         seen = world.seen(lambda look=look: look(world))  # type: ignore[misc]  # Bound at once.
         assert seen == {case: case.is_seen for case in cases()}, look
 
 
+@pytest.mark.each_database
 def test_a_top_up_for_a_known_profile_needs_a_provider_id_besides(world: World) -> None:
     plans, caller = world.process.plans, world.organizations["caller"]
     with world.process.views.reading() as connection:

@@ -15,6 +15,8 @@ from tests.installation import Process, SetClock
 from tests.plan_files import covering, import_plans, plan, profile
 from tests.projections.looking import statements
 
+pytestmark = pytest.mark.each_database
+
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 ALL = PlanFilter(NOW)
 STRANGER = uuid4()

@@ -13,7 +13,6 @@ from tests.installation import Process
 from tests.operators import as_operator
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("kind", ["adjustment", "deposit"])
 @pytest.mark.parametrize("in_one_batch", [True, False])
 def test_what_is_decided_waits_no_more(
@@ -46,6 +45,7 @@ def proposed(process: Process, kind: str, owner: UUID, reference: str, anna: Cau
     return waits.value.proposal.id
 
 
+@pytest.mark.each_database
 def test_what_is_moved_alone_counts_by_operator_and_day(process: Process) -> None:
     owner, accounts = process.organization(), process.accounts
     accounts.approvals.set_limit(1_000_000, process.cause())

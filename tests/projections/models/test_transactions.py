@@ -28,6 +28,7 @@ def page(
 MOMENTS = st.integers(0, 6 * 3_600)  # Seconds: a request's time, on the clock of some machine.
 
 
+@pytest.mark.each_database
 @pytest.mark.slow
 @given(
     moments=st.lists(MOMENTS, min_size=1, max_size=30),
@@ -70,7 +71,6 @@ def test_a_filtered_page_is_right_whatever_the_clocks_say(
     assert found == (right[offset : offset + limit], len(right))
 
 
-@pytest.mark.any_database
 def test_a_sum_that_does_not_fit_stops_no_read_model(process: Process) -> None:
     for _ in range(10):
         process.organization("999999999999")

@@ -18,8 +18,6 @@ from projections.engine.verify import differences
 from projections.models.webhook_messages import STORED, MessageRow, WebhookMessages
 from tests.installation import Installation, Process, numbers
 
-pytestmark = pytest.mark.any_database
-
 
 def set_threshold(process: Process, owner: UUID, amount: str | None) -> None:
     micros = None if amount is None else parse_amount(amount)

@@ -15,6 +15,8 @@ from domain.errors import NotPossible
 from projections.engine.database import to_micros
 from tests.installation import PATIENCE_S, Installation, Process, SetClock, timed
 
+pytestmark = pytest.mark.each_database
+
 KEY = UUID("3f1f7a5e-8c6d-4f0c-9c3e-2a4b8f1d7e60")
 TERM = timedelta(seconds=30)
 SUBJECT, ADDRESS = "cl_1 192.0.2.1", "192.0.2.1"

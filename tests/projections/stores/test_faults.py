@@ -84,6 +84,7 @@ def lines_of(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return [each for each in caplog.records if each.name == "projections.stores.faults"]
 
 
+@pytest.mark.each_database
 def test_an_outage_is_two_lines_and_every_error_counts(
     process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -107,7 +108,6 @@ def test_an_outage_is_two_lines_and_every_error_counts(
         assert f'store_errors_total{{store="{store}"}} {count}.0' in shown
 
 
-@pytest.mark.any_database
 def test_an_outage_of_one_use_is_not_over_while_another_one_works(
     process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:

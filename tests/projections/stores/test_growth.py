@@ -15,6 +15,8 @@ from projections.engine.database import Database, to_micros
 from tests.installation import Installation, Process, SetClock, numbers, postgresql_only, wait_until
 from workers import schedule
 
+pytestmark = pytest.mark.each_database
+
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LATER = NOON + timedelta(days=365)
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")

@@ -3,8 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
+import pytest
+
 from domain.lookups.ports import CachedFacts, Carrier, NumberFacts
 from tests.installation import Installation, Process
+
+pytestmark = pytest.mark.each_database
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -93,6 +93,7 @@ def test_rows_are_locked_in_the_order_of_their_keys(installation: Installation) 
         assert free == ["6", "7", "8", "9"], way
 
 
+@pytest.mark.each_database
 def test_a_clock_whose_links_cannot_be_asked_for_has_not_moved(installation: Installation) -> None:
     """Who gets 503 tries again, and would otherwise be twice as far ahead."""
     process = installation.process()

@@ -17,6 +17,8 @@ from projections.stores.personal_keys import CACHE_S, PACKED, PersonalKeys
 from tests.installation import Installation, Process, sqlite_only, wait_until
 from tests.support.erasing import erase_months
 
+pytestmark = pytest.mark.each_database
+
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
 SUBJECT = UUID("3f1f7a5e-8c6d-4f0c-9c3e-2a4b8f1d7e60")
 CLEAR = b"+14155550100"

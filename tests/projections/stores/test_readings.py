@@ -15,6 +15,8 @@ from domain.links.network import AddonUsage, NetworkReading, NetworkStatus, Serv
 from projections.engine.database import Database
 from tests.installation import Installation, Process
 
+pytestmark = pytest.mark.each_database
+
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
 LINK = UUID("3d7a5c1e-4b2f-5e8d-9a6c-0f1e2d3c4b5a")
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -29,8 +29,6 @@ from tests.support.erasing import erase_months
 from tests.workers.webhooks.lab import DOWN, GONE, OK, Script, Told, work_of
 from workers.webhooks import RETENTION, SLOTS
 
-pytestmark = pytest.mark.any_database
-
 WRONG = Sent(500, None, 5)
 
 

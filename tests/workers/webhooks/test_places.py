@@ -10,7 +10,6 @@ from tests.workers.webhooks.lab import work_of
 from workers.webhooks import SLOTS, WebhookWork
 
 THREADS = 96
-pytestmark = pytest.mark.any_database
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ def types(lab: Told, endpoint_id: UUID) -> list[str]:
     return [each.type for each in lab.deliveries(lab.owner, endpoint_id)]
 
 
-@pytest.mark.any_database
 def test_a_test_is_told_to_its_endpoint_alone_whatever_that_wants(lab: Told) -> None:
     asked, webhooks = lab.endpoint(lab.owner, events=["job.finished"]), lab.process.webhooks
     delivery_id = webhooks.test(webhooks.get(lab.owner, asked), lab.process.cause())
@@ -32,6 +31,7 @@ def test_a_test_is_told_to_its_endpoint_alone_whatever_that_wants(lab: Told) -> 
     assert lab.all == []
 
 
+@pytest.mark.each_database
 def test_an_endpoint_is_told_what_it_wants_and_nothing_from_before_it_was_made(lab: Told) -> None:
     process, owner = lab.process, lab.owner
     process.deposit(owner, "1.00", "before")
@@ -47,6 +47,7 @@ def test_an_endpoint_is_told_what_it_wants_and_nothing_from_before_it_was_made(l
     assert {*lab.bells.taken()} == {(owner, each) for each in (lab.hook, every, jobs)}
 
 
+@pytest.mark.each_database
 def test_nothing_of_another_organization_is_told(lab: Told) -> None:
     other, store = lab.process.organization(name="Other"), lab.store
     theirs = lab.endpoint(other)
@@ -59,7 +60,6 @@ def test_nothing_of_another_organization_is_told(lab: Told) -> None:
     assert store.get(lab.owner, lab.hook, lab.one.id) == lab.one
 
 
-@pytest.mark.any_database
 def test_a_disabled_endpoint_is_told_nothing_and_afterwards_only_what_happens_then(
     lab: Told,
 ) -> None:
@@ -76,6 +76,7 @@ def test_a_disabled_endpoint_is_told_nothing_and_afterwards_only_what_happens_th
     assert told in lab.all
 
 
+@pytest.mark.each_database
 def test_planning_again_from_anywhere_changes_nothing_that_is_known(lab: Told) -> None:
     process = lab.process
     lab.happen("a", "b", "c")
@@ -88,7 +89,6 @@ def test_planning_again_from_anywhere_changes_nothing_that_is_known(lab: Told) -
     assert lab.all == known
 
 
-@pytest.mark.any_database
 def test_a_planner_that_dies_before_it_rings_has_planned_and_the_beat_rings(
     lab: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +105,7 @@ def test_a_planner_that_dies_before_it_rings_has_planned_and_the_beat_rings(
     assert lab.bells.taken() == [(lab.owner, lab.hook)]
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("keeps_tables", [True, False])
 def test_without_its_position_it_starts_72_hours_back(lab: Told, *, keeps_tables: bool) -> None:
     lab.happen("old")
@@ -125,7 +126,6 @@ def test_without_its_position_it_starts_72_hours_back(lab: Told, *, keeps_tables
     assert place_of(process, WebhookPlanner.name).position == process.log.head()
 
 
-@pytest.mark.any_database
 def test_without_endpoints_it_moves_on_without_reading_the_log(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +140,7 @@ def test_without_endpoints_it_moves_on_without_reading_the_log(
     assert place_of(process, WebhookPlanner.name).position == process.log.head()
 
 
+@pytest.mark.each_database
 def test_it_waits_for_the_read_model_of_endpoints(lab: Told) -> None:
     lab.plan()
     lab.process.deposit(lab.owner, "1.00", "one")

@@ -17,6 +17,8 @@ from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.installation import SetClock
 
+pytestmark = pytest.mark.each_database
+
 CLIENTS = "/v1/account/clients"
 
 

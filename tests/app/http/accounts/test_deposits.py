@@ -7,7 +7,6 @@ from domain.errors import NotPossible
 from tests.app.http.service import Service, Tenant
 
 
-@pytest.mark.any_database
 def test_who_made_it_is_kept_and_no_partner_sees_it(service: Service) -> None:
     tenant, machine = service.tenant(), service.register_client(None, ["deposits"])
     body = {"organization": str(tenant.id), "amount": "5", "reference": "payment-1"}
@@ -20,7 +19,6 @@ def test_who_made_it_is_kept_and_no_partner_sees_it(service: Service) -> None:
     assert machine not in tenant.get("/v1/transactions").text
 
 
-@pytest.mark.any_database
 def test_no_partner_is_given_the_scope(service: Service, acme: Tenant) -> None:
     with pytest.raises(NotPossible, match="only a machine-to-machine client"):
         service.register_client(acme.id, ["deposits", "wallet"])

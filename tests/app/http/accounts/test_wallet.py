@@ -25,7 +25,6 @@ WORDS = {
 }
 
 
-@pytest.mark.any_database
 def test_what_cannot_be_meant_is_refused_in_words_that_help(acme: Tenant) -> None:
     for name in ("page", "per_page"):
         for value in NO_PAGES.split("|"):
@@ -52,7 +51,6 @@ MOMENTS = [
 ]
 
 
-@pytest.mark.any_database
 def test_a_moment_may_have_any_offset_and_a_page_may_be_past_the_end(service: Service) -> None:
     tenant = service.tenant(balance="1.00")
     service.until_projected("transactions")
@@ -79,7 +77,6 @@ def test_while_the_projector_stands_still_the_log_answers_and_reads_are_delayed_
     assert 200 <= reply.json["meta"]["response_time_ms"] < 2_000
 
 
-@pytest.mark.any_database
 def test_a_threshold_above_the_balance_is_told_with_that_balance(service: Service) -> None:
     tenant = service.tenant(balance="9.75")
     for threshold in ("9.75", "10"):
@@ -91,6 +88,7 @@ def test_a_threshold_above_the_balance_is_told_with_that_balance(service: Servic
     assert balances == [(None, None), (9_750_000, "USD")]
 
 
+@pytest.mark.each_database
 def test_what_is_behind_a_sequence_comes_oldest_first(service: Service) -> None:
     paid = service.tenant(balance="1.00")
     for index in range(6):
@@ -107,7 +105,6 @@ def test_what_is_behind_a_sequence_comes_oldest_first(service: Service) -> None:
         assert sequences == [each["sequence"] for each in every[after:]]
 
 
-@pytest.mark.any_database
 def test_a_sequence_stands_alone(acme: Tenant) -> None:
     for other in ("kind=deposit", "from=2026-01-01", "reference=a"):
         refused = fields_of(acme.get(f"{TRANSACTIONS}?after_sequence=1&{other}"))

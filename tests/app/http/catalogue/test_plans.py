@@ -2,8 +2,6 @@
 
 from datetime import timedelta
 
-import pytest
-
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Tenant, fields_of
 from tests.installation import SetClock
@@ -19,7 +17,6 @@ UNKNOWN = """
 """
 
 
-@pytest.mark.any_database
 def test_a_filter_that_names_nothing_is_refused(acme: Tenant) -> None:
     for query in UNKNOWN.split():
         (field,) = fields_of(acme.get(f"{PLANS}?{query}"))

@@ -9,8 +9,6 @@ from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant
 from tests.app.watch.test_metrics import scrape
 
-pytestmark = pytest.mark.any_database
-
 NUMBER = "+971508245977"
 CANARIES = (NUMBER, NUMBER[1:], "s3cret-canary", "path-canary", "key-canary")
 

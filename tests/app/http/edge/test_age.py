@@ -28,7 +28,6 @@ def project(service: Service, ago: timedelta) -> str:
     return format_time(then)
 
 
-@pytest.mark.any_database
 def test_a_reply_says_that_it_is_old_once_there_is_something_newer(
     still: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,6 +49,7 @@ def test_a_reply_says_that_it_is_old_once_there_is_something_newer(
     assert ages() == {(None, None)}
 
 
+@pytest.mark.each_database
 def test_a_heartbeat_from_the_future_does_not_make_old_replies_new(
     still: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,7 +80,6 @@ WAITS = {
 }
 
 
-@pytest.mark.any_database
 def test_every_read_of_a_read_model_waits_for_it(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from tests.app.http.service import Tenant
 
-pytestmark = pytest.mark.any_database
-
 EXAMPLES = 300 if os.environ.get("SOAK") == "1" else 30
 
 PATHS = [

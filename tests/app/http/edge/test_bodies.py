@@ -3,12 +3,8 @@
 import gzip
 import json
 
-import pytest
-
 from app.http.edge.input import BODY_BYTES_MAX
 from tests.app.http.service import Tenant, code_of, fields_of
-
-pytestmark = pytest.mark.any_database
 
 JSON = {"Content-Type": "application/json"}
 BULK = "/number-lookup/bulk"

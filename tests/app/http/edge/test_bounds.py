@@ -11,8 +11,6 @@ from tests.app.http.edge.test_isolation import Case, ask, case_of, credentials_o
 from tests.app.http.service import Service, Tenant, fields_of
 from tests.installation import numbers
 
-pytestmark = pytest.mark.any_database
-
 JSON = {"Content-Type": "application/json"}
 REPLY_BYTES_MAX = 16 * 1024
 # Of the thread that answers; each of these took from 0.1 s to 40 s before they were bounded.

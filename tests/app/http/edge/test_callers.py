@@ -10,8 +10,6 @@ from app.security.tokens import EXPIRED, MALFORMED, NOT_YET, WRONG_AUDIENCE, WRO
 from tests.app.http.service import Service, Tenant, code_of
 from tests.app.security.hostile import honest_token
 
-pytestmark = pytest.mark.any_database
-
 WALLET = "/v1/wallet"
 
 

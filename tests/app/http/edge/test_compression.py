@@ -15,8 +15,6 @@ from app.http.edge import compression
 from app.http.edge.compression import BYTES_MIN, Cached
 from tests.app.http.service import Service, Tenant, body_of
 
-pytestmark = pytest.mark.any_database
-
 GZIP = {"Accept-Encoding": "gzip"}
 PAGE = "/docs/errors"
 ASKING = Request(EnvironBuilder(headers=GZIP).get_environ())

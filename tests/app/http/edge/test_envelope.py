@@ -6,9 +6,6 @@ import pytest
 
 from tests.app.http.service import Tenant
 
-pytestmark = pytest.mark.any_database
-
-
 SAFE = "a 4f.x_y~z:1/2@3=4+5-6 req-00f067aa-0ba9-42b7-9a2c-123456789012 2026-11-26T12:00:00.000Z"
 SAFE += " 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 " + "r" * 128
 SAFE += (

@@ -30,8 +30,6 @@ from domain.errors import (
 from domain.ids import derive_id
 from tests.app.http.service import Service, Tenant, code_of
 
-pytestmark = pytest.mark.any_database
-
 CANARY = "+14155550199"
 
 

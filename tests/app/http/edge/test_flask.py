@@ -10,8 +10,6 @@ from app.http.application import create_app
 from domain.errors import Refused
 from tests.app.http.service import Service
 
-pytestmark = pytest.mark.any_database
-
 HEADER = "X-Traced"
 
 

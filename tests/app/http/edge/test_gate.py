@@ -22,7 +22,6 @@ def service(make_service: MakeService) -> Service:
     return make_service().start()
 
 
-@pytest.mark.any_database
 def test_a_held_copy_answers_reads_and_refuses_the_rest(service: Service) -> None:
     buyer = Buyer(service.tenant())
     link = buyer.link()

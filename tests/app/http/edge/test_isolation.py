@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+import pytest
 from werkzeug.test import TestResponse
 
 from app.adapters.lookups.sandbox import SLOW
@@ -13,6 +14,8 @@ from app.http.edge.operation import Group, Operation
 from tests.app.http.buying import FREE, LINKS, MISSING, Buyer
 from tests.app.http.service import Service, Tenant
 from tests.plan_files import import_plans, plan
+
+pytestmark = pytest.mark.each_database
 
 IN_PATH = re.compile(r"<(\w+)>")
 Sent = Mapping[str, Any]

@@ -35,8 +35,6 @@ from tests.seeds import Seed
 from tests.servers.guard import wait_for
 from tests.servers.running import accepts
 
-pytestmark = pytest.mark.any_database
-
 NUMBER, OTHER = "+971508245915", "+14155552671"
 KEY = "Idempotency-Key"
 QUERY = "/number-lookup?phone_number=%2B971508245915"
@@ -264,7 +262,6 @@ def test_what_is_unusual_gets_the_reply_of_a_thread(
     assert refused == [house.bytes_of(None, *sent) for sent in REFUSED]
 
 
-@pytest.mark.each_database
 @given(st.text("ab_=&%2Bb+~;é\0", max_size=12).map(str.encode))
 def test_a_query_is_read_as_werkzeug_reads_it(sent: bytes) -> None:
     environ = {"QUERY_STRING": sent.decode("latin-1"), "REQUEST_METHOD": "POST"}

@@ -22,8 +22,6 @@ from tests.app.http.service import Service, Tenant
 from tests.docs.errors_page import rows
 from tests.docs.test_webhooks_guide import shown
 
-pytestmark = pytest.mark.any_database
-
 OF = "Account Action Bulk Clock Deposit Failure Lookup Link LinkPlans PlayMoney Redeliver Rename"
 BODIES = {f"{each}Body" for each in [*OF.split(), "Webhook", "Rotate", "Handover"]} | {
     "WebhookChanges",

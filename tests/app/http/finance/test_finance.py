@@ -65,6 +65,7 @@ def test_http_says_what_the_log_alone_says(tenant: Tenant) -> None:
         assert told == to_builtins(shown, str_keys=True)
 
 
+@pytest.mark.each_database
 def test_a_month_that_no_text_of_a_database_holds_is_not_there(service: Service) -> None:
     reply = service.tenant(balance=None).get(f"{STATEMENTS}/%00")
     assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND")

@@ -36,8 +36,6 @@ from tests.app.http.service import Service, code_of, fields_of
 from tests.plan_files import import_plans, plan
 from tests.projections.stores.test_faults import rename
 
-pytestmark = pytest.mark.any_database
-
 SHOP = "https://shop.example/more?a=1&b=2"
 NOWHERE = f"{PATH}hov_{'A' * 43}"
 

@@ -26,6 +26,7 @@ def root(service: Service) -> Iterator[str]:
         yield f"http://{HOST}:{port}"
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_language_fits_a_phone_and_can_be_read(
     browser: Browser, acme: Buyer, root: str, axe: str, scheme: str
@@ -47,6 +48,7 @@ def test_every_language_fits_a_phone_and_can_be_read(
             assert [each for each in page.requested if not each.startswith((root, "data:"))] == []
 
 
+@pytest.mark.each_database
 def test_what_is_gone_says_so_to_people(browser: Browser, root: str, axe: str) -> None:
     with browser.page(PHONE) as page:
         page.open(f"{root}{NOWHERE}")
@@ -54,6 +56,7 @@ def test_what_is_gone_says_so_to_people(browser: Browser, root: str, axe: str) -
         assert (page.value(OVERFLOW), page.flaws(axe)) == (0, [])
 
 
+@pytest.mark.each_database
 def test_on_paper_are_the_codes_and_no_buttons(browser: Browser, acme: Buyer, root: str) -> None:
     path = page_of(acme, acme.link(FREE), top_up_url=SHOP)
     with browser.page(dark=True) as page:

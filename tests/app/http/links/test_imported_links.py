@@ -61,6 +61,7 @@ def links_of(shop: Buyer) -> list[dict[str, Any]]:
     return listed
 
 
+@pytest.mark.each_database
 def test_a_link_that_was_taken_over_is_as_one_that_was_sold_here(shop: Buyer) -> None:
     entry = elsewhere(shop)
     assert take_over(shop, entry) == ImportedLinks(created=1, unchanged=0)
@@ -79,7 +80,6 @@ def test_a_link_that_was_taken_over_is_as_one_that_was_sold_here(shop: Buyer) ->
     assert shop.read(link, "/history").json["data"]["data"] == []
 
 
-@pytest.mark.any_database
 def test_the_same_file_again_changes_nothing(shop: Buyer) -> None:
     first, second = elsewhere(shop), elsewhere(shop)
     assert take_over(shop, first, second, dry_run=True) == ImportedLinks(2, 0)
@@ -101,7 +101,6 @@ def test_the_same_file_again_changes_nothing(shop: Buyer) -> None:
     ]
 
 
-@pytest.mark.any_database
 def test_its_esim_is_sold_to_nobody_else(shop: Buyer) -> None:
     """The stock may still show it as free, as one of another system does."""
     network: Any = shop.service.container.network
@@ -112,7 +111,6 @@ def test_its_esim_is_sold_to_nobody_else(shop: Buyer) -> None:
     assert all(shop.link()["iccid"] not in held for _ in range(3))
 
 
-@pytest.mark.any_database
 def test_what_is_wrong_is_named_and_nothing_is_taken_over(shop: Buyer) -> None:
     good, bad = elsewhere(shop), elsewhere(shop)
     later = (shop.service.container.clock() + timedelta(minutes=1)).isoformat()
@@ -140,6 +138,7 @@ def test_what_is_wrong_is_named_and_nothing_is_taken_over(shop: Buyer) -> None:
     assert take_over(shop, taken, dry_run=True).created == 1
 
 
+@pytest.mark.each_database
 def test_what_cannot_be_taken_over_is_left_out_where_that_is_allowed(shop: Buyer) -> None:
     parts, good = shop.service.container, elsewhere(shop)
     wrong = [
@@ -157,6 +156,7 @@ def test_what_cannot_be_taken_over_is_left_out_where_that_is_allowed(shop: Buyer
     assert [each["iccid"] for each in links_of(shop)] == [good["iccid"]]
 
 
+@pytest.mark.each_database
 def test_two_imports_at_once_take_a_link_over_once(shop: Buyer) -> None:
     entry, parts = elsewhere(shop), shop.service.container
     terms = parts.link_import.terms
@@ -171,7 +171,6 @@ def test_two_imports_at_once_take_a_link_over_once(shop: Buyer) -> None:
     assert len(links_of(shop)) == 1
 
 
-@pytest.mark.any_database
 def test_a_fee_counts_it_from_then_on_and_its_code_is_sealed(shop: Buyer) -> None:
     entry, parts = elsewhere(shop), shop.service.container
     take_over(shop, entry)

@@ -6,8 +6,6 @@ from app.http.links.input import is_waited_for
 from tests.app.http.buying import FREE, LINKS, MISSING, Buyer
 from tests.app.http.service import Service, fields_of
 
-pytestmark = pytest.mark.any_database
-
 
 def test_the_reply_does_not_wait_for_the_usage_of_what_is_new(
     service: Service, acme: Buyer, monkeypatch: pytest.MonkeyPatch

@@ -42,7 +42,6 @@ def test_each_of_two_networks_has_half_of_the_places(
             pass
 
 
-@pytest.mark.any_database
 def test_who_waits_for_a_link_lets_others_compute(service: Service) -> None:
     shop, lent = buyer(service), list[int]()
 

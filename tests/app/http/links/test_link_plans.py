@@ -22,8 +22,6 @@ from tests.app.http.buying import (
 from tests.app.http.service import Service, fields_of
 from tests.plan_files import import_plans, plan
 
-pytestmark = pytest.mark.any_database
-
 # By price; those that work in the country of the free plan come first.
 SOLD = [FREE, *sorted(fault.value for fault in Fault), MORE, BASIC]
 

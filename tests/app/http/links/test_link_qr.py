@@ -19,8 +19,6 @@ from tests.app.http.service import code_of
 from tests.installation import wait_until
 from workers.links import CreateEndpoint
 
-pytestmark = pytest.mark.any_database
-
 SVG, PNG = "image/svg+xml", "image/png"
 SIZES = (128, 129, 256, 2048)
 CODES = ("LPA:1$rsp.example$JQ-XK2F", "LPA:1$" + "h" * 120 + "$" + "M" * 128)

@@ -7,7 +7,6 @@ from tests.app.http.buying import FREE, LINKS, MISSING, Buyer
 from tests.app.http.service import code_of, fields_of
 
 
-@pytest.mark.any_database
 def test_what_names_no_link_is_a_404(acme: Buyer) -> None:
     link = acme.link(FREE)
     for wrong in (
@@ -35,6 +34,7 @@ def test_what_names_no_link_is_a_404(acme: Buyer) -> None:
     assert acme.get(f"{LINKS}/{failed}").status_code == 404
 
 
+@pytest.mark.each_database
 def test_a_search_finds_what_was_pasted(acme: Buyer) -> None:
     link = acme.link(FREE)
     acme.service.until_projected("links")
@@ -54,7 +54,6 @@ REFUSED = """
 """
 
 
-@pytest.mark.any_database
 def test_a_filter_of_links_that_says_nothing_is_refused(acme: Buyer) -> None:
     for query in REFUSED.split():
         (field,) = fields_of(acme.get(f"{LINKS}?{query}&page=1"))
@@ -66,7 +65,6 @@ def test_a_filter_of_links_that_says_nothing_is_refused(acme: Buyer) -> None:
     ]
 
 
-@pytest.mark.any_database
 def test_a_flag_is_read_as_languages_write_it(acme: Buyer) -> None:
     link = acme.link(FREE)
     for flag in ("True", "TRUE", "true", "1"):

@@ -8,8 +8,6 @@ from tests.app.http.conftest import MakeService
 from tests.app.http.service import Tenant, fields_of
 from tests.contracts.scripted_lookup import ScriptedLookup
 
-pytestmark = pytest.mark.any_database
-
 NUMBER = "+971508245915"
 
 

@@ -10,8 +10,6 @@ from werkzeug.test import TestResponse
 
 from tests.app.http.service import Service, Tenant
 
-pytestmark = pytest.mark.any_database
-
 TOKEN = "/auth/token"
 GRANT = {"grant_type": "client_credentials"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}

@@ -8,8 +8,6 @@ from app.security.throttle import ADDRESS_FAILURES_MAX, FAILURES_MAX
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service
 
-pytestmark = pytest.mark.any_database
-
 
 def ask(
     service: Service, client_id: str, secret: str, address: str = "192.0.2.1", **headers: str

@@ -13,6 +13,8 @@ from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.app.http.webhooks.test_webhooks import WEBHOOKS, plan
 
+pytestmark = pytest.mark.each_database
+
 EVENTS = "/v1/events"
 NUMBER = "+14155552671"
 

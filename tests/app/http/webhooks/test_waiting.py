@@ -79,6 +79,7 @@ def amounts(page: Any) -> list[str]:
     return [each["body"]["data"]["amount"] for each in page["data"]]
 
 
+@pytest.mark.each_database
 def test_it_is_answered_when_something_happens_to_its_organization(
     server: Server, service: Service
 ) -> None:
@@ -101,7 +102,6 @@ def test_it_is_answered_when_something_happens_to_its_organization(
     server.until_waiting(0)
 
 
-@pytest.mark.any_database
 def test_it_is_answered_when_its_time_is_over(server: Server, service: Service) -> None:
     tenant = service.tenant()
     line = f"GET /v1/events?wait=1&after={server.end_of(tenant)} HTTP/1.1"
@@ -114,7 +114,6 @@ def test_it_is_answered_when_its_time_is_over(server: Server, service: Service) 
     assert amounts(send(server.port, request(after, tenant)).json()["data"]) == ["7.00"]
 
 
-@pytest.mark.any_database  # On PostgreSQL in `make soak`.
 def test_more_than_there_are_threads_wait_without_one_and_end_with_the_server(
     service: Service,
 ) -> None:
@@ -141,7 +140,6 @@ def test_more_than_there_are_threads_wait_without_one_and_end_with_the_server(
     assert time.monotonic() - began < 10
 
 
-@pytest.mark.any_database
 def test_who_has_too_many_that_wait_is_answered_at_once(server: Server, service: Service) -> None:
     tenant, other = service.tenant(), service.tenant()
     end = server.end_of(tenant)
@@ -156,7 +154,6 @@ def test_who_has_too_many_that_wait_is_answered_at_once(server: Server, service:
         assert amounts(reader.page()) == ["7.00"]
 
 
-@pytest.mark.any_database
 def test_who_hangs_up_gives_his_place_back_at_once(server: Server, service: Service) -> None:
     tenant = service.tenant()
     end = server.end_of(tenant)
@@ -180,7 +177,6 @@ def test_who_hangs_up_gives_his_place_back_at_once(server: Server, service: Serv
     server.until_waiting(0)
 
 
-@pytest.mark.any_database
 def test_a_request_that_waits_is_counted_once(server: Server, service: Service) -> None:
     tenant = service.tenant()
     end = server.end_of(tenant)

@@ -11,6 +11,8 @@ from app.security import keys
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, fields_of
 
+pytestmark = pytest.mark.each_database
+
 URL = "https://hooks.example/told"
 WEBHOOKS = "/v1/webhooks"
 
