@@ -5,7 +5,6 @@ such things, or `Said`, where people read something else than programs.
 """
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import IO, Any, NamedTuple, cast
 from uuid import UUID
 
@@ -70,9 +70,8 @@ def show(answer: Any, *, as_json: bool) -> None:
     said = answer if isinstance(answer, Said) else Said(answer, [answer])
     if as_json:
         is_list = isinstance(said.answer, list)
-        click.echo(
-            in_json({"data": [*map(facts_of, said.answer)]} if is_list else facts_of(said.answer))
-        )
+        facts = {"data": [*map(facts_of, said.answer)]} if is_list else facts_of(said.answer)
+        click.echo(in_json(facts))
     else:
         for block in said.people:
             _show_block(block)
@@ -208,10 +207,11 @@ def written(out: Path | None) -> Iterator[IO[bytes]]:
             yield file
         return
     out = out.resolve()  # A symbolic link stays one.
-    draft = out.with_name(f".{out.name}.unfinished")
-    try:
-        with os.fdopen(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+    draft = f".{out.name}.unfinished-"  # Each has its own: two may write at once.
+    with NamedTemporaryFile(dir=out.parent, prefix=draft, delete=False) as file:
+        try:
             yield file
-        draft.replace(out)
-    finally:
-        draft.unlink(missing_ok=True)
+            file.flush()
+            Path(file.name).replace(out)
+        finally:
+            Path(file.name).unlink(missing_ok=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.output import written
 from tests.app.cli.shell import TIMEOUT_S, Shell
 
 
@@ -74,6 +75,16 @@ def test_what_is_no_file_takes_the_export_and_stays_what_it_is(used: Shell, tmp_
         used.run("audit", "export", "--out", fifo)
         assert read.result(TIMEOUT_S) == whole
     assert fifo.is_fifo()
+
+
+def test_two_who_write_a_file_at_once_each_write_all_of_it(tmp_path: Path) -> None:
+    out = tmp_path / "log.jsonl"
+    with written(out) as first:
+        with written(out) as second:
+            second.write(b"second"), first.write(b"first"), first.flush()
+        assert out.read_bytes() == b"second"
+    assert out.read_bytes() == b"first"
+    assert [*tmp_path.iterdir()] == [out]
 
 
 def test_a_table_holds_what_is_selected(used: Shell) -> None:
