@@ -251,7 +251,7 @@ def _is_not_played_so(refusal: Refusal) -> bool:
     begun = "Is not used ", NOT_A_COUNTRY
     told = {each for each in refusal.messages if not each.startswith(begun)}
     known = {it for name, it in vars(sandbox).items() if name.isupper() and isinstance(it, str)}
-    is_played = refusal.case.operation.path.startswith("/v1/sandbox/")
+    is_played = refusal.case.operation.path.startswith("/v1/sandbox")
     return (
         is_played
         and bool(refusal.messages)
